@@ -1,0 +1,151 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The options of ``[migration_guard]``."""
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_migration_guard import plugin
+
+LOG = logging.getLogger(__name__)
+
+GROUP = cfg.OptGroup(
+    plugin.GROUP,
+    title='Migration guard',
+    help="""
+What nova-migration-guard does on this compute host.
+
+These options are read by nova-compute, so they belong in the file or the
+directory that nova-compute reads.
+""")
+
+OPTS = [
+    plugin.ENABLED,
+    cfg.StrOpt(
+        'unsupported_nova',
+        default='refuse',
+        choices=[
+            ('refuse', 'nova-compute does not start; the log names what does '
+                       'not fit.'),
+            ('warn', 'nova-compute starts without the guard; the log names '
+                     'what does not fit.'),
+        ],
+        help="""
+What to do when the guard is enabled on a Nova that it does not know.
+
+A Nova is judged by its release and by the signature of every function that
+the guard patches or calls.
+"""),
+    cfg.StrOpt(
+        'mode',
+        default='enforce',
+        choices=[
+            ('enforce', 'Carry out every verdict.'),
+            ('report', 'Log every verdict and every kept device; change '
+                       'nothing.'),
+        ],
+        help='Whether the guard acts, or only says what it would do.'),
+    cfg.BoolOpt(
+        'startup_guard',
+        default=True,
+        help="""
+Look after live migrations that an earlier nova-compute left unfinished.
+"""),
+    cfg.BoolOpt(
+        'resource_guard',
+        default=True,
+        help="""
+Keep the resource audit from missing an instance that arrives during it.
+"""),
+    cfg.IntOpt(
+        'abort_timeout',
+        default=30,
+        min=1,
+        help="""
+Seconds to wait, for one instance, until libvirt says that the job which the
+guard aborted is gone. An instance whose job is not gone by then is held.
+"""),
+    cfg.IntOpt(
+        'startup_timeout',
+        default=60,
+        min=1,
+        help="""
+Seconds that the guard may add to the start of nova-compute, for all instances
+together. Instances that are not settled by then are held and settled in the
+background.
+"""),
+    cfg.IntOpt(
+        'call_timeout',
+        default=10,
+        min=1,
+        help="""
+Seconds to wait for what libvirt says about one domain. A call to a domain
+whose QEMU does not answer can block without limit.
+"""),
+    cfg.IntOpt(
+        'libvirt_workers',
+        default=8,
+        min=1,
+        max=64,
+        help="""
+How many domains the guard asks libvirt about at the same time. A call that
+hangs keeps its worker until it returns. With eventlet each takes one of the
+process's native threads (EVENTLET_THREADPOOL_SIZE, 20 by default), so leave
+some for Nova.
+"""),
+    cfg.IntOpt(
+        'settle_interval',
+        default=30,
+        min=1,
+        help='Seconds between two attempts to settle the held instances.'),
+]
+
+
+def register_opts(conf):
+    """Register the group and its options.
+
+    :param conf: an ``oslo_config.cfg.ConfigOpts``
+    """
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts():
+    """The options for oslo.config's generators (``oslo.config.opts``)."""
+    return [(GROUP, OPTS)]
+
+
+def replace_bad_values(conf):
+    """Let no misspelt option keep nova-compute from starting.
+
+    Each option whose value cannot be read is logged as an error that names
+    it, and has its default for the life of the process. ``enabled`` is not
+    among them: see :func:`nova_migration_guard.plugin.is_enabled`.
+
+    :param conf: an ``oslo_config.cfg.ConfigOpts`` with the options registered
+    :returns: the names of the options that were replaced
+    """
+    replaced = []
+    for opt in OPTS:
+        if opt is plugin.ENABLED:
+            continue
+        try:
+            getattr(conf[GROUP.name], opt.dest)
+        except (cfg.Error, ValueError) as e:
+            LOG.error('[%(group)s] %(option)s: %(error)s. The default, '
+                      '%(default)s, is used instead.',
+                      {'group': GROUP.name, 'option': opt.name, 'error': e,
+                       'default': opt.default})
+            conf.set_override(opt.dest, opt.default, group=GROUP.name)
+            replaced.append(opt.name)
+    return replaced

@@ -1,0 +1,266 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The start-up pass, the instances that are held, and the settler.
+
+An instance is initialised by Nova only after the guard has judged it. What
+cannot be judged, for whatever reason, is held: that is the default, and not
+something that an error path has to remember.
+"""
+
+import dataclasses
+import threading
+import time
+import weakref
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_migration_guard import facts
+from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import nova_host
+from nova_migration_guard import settle
+from nova_migration_guard import verdict
+from nova_migration_guard import workers
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+
+# How many instances are settled at the same time.
+SETTLED_AT_ONCE = 16
+
+_guards = weakref.WeakKeyDictionary()
+
+
+def for_manager(manager):
+    """The guard of a ComputeManager, or None when it has none.
+
+    :param manager: a ``nova.compute.manager.ComputeManager``
+    """
+    return _guards.get(manager)
+
+
+def create(manager):
+    """Make the guard of a ComputeManager that starts.
+
+    :param manager: a ``nova.compute.manager.ComputeManager``
+    :returns: a :class:`Guard`
+    """
+    guard = Guard(nova_host.NovaHost(manager), CONF.migration_guard)
+    _guards[manager] = guard
+    return guard
+
+
+@dataclasses.dataclass
+class Held(object):
+    """An instance that waits to be settled.
+
+    :ivar reason: why, in one sentence
+    :ivar since: POSIX time at which it was first held
+    :ivar attempts: how often the settler has tried
+    """
+    reason: str
+    since: float = dataclasses.field(default_factory=time.time)
+    attempts: int = 0
+
+
+class Guard(object):
+    """Guards the instances of one nova-compute.
+
+    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param options: the ``[migration_guard]`` options
+    """
+
+    def __init__(self, host, options):
+        self._host = host
+        self._options = options
+        self._jobs = libvirt_jobs.LibvirtJobs(
+            host.connection, host.libvirt_error(),
+            workers.Workers(options.libvirt_workers))
+        self._settler = settle.Settler(host, self._jobs, options)
+        self._settlings = workers.Workers(SETTLED_AT_ONCE)
+        self._judged = set()
+        # {uuid: task state} of the instances that Nova's start-up skipped
+        self._skipped = {}
+        self._stopped = threading.Event()
+        self.held = {}
+
+    @property
+    def _enforces(self):
+        return self._options.mode == 'enforce'
+
+    def start_up(self):
+        """Judge every instance of the host and settle what is in flight.
+
+        Called before Nova handles its first instance. Raises nothing, and
+        takes no longer than ``startup_timeout`` plus the time of two reads
+        from Nova's database.
+        """
+        try:
+            self._start_up(time.monotonic() + self._options.startup_timeout)
+        except Exception:
+            LOG.exception('The instances of this host could not be judged. '
+                          'Every one is held until they can be.')
+
+    def _start_up(self, deadline):
+        instances = {instance.uuid: instance
+                     for instance in self._host.instances()}
+        open_records = self._host.all_open_records()
+        seen = self._observe(instances, deadline)
+        in_flight = set()
+        for uuid, instance in instances.items():
+            ruling = self._first_ruling(
+                instance, open_records.get(uuid, []), seen[uuid])
+            if ruling.verdict is verdict.Verdict.LEAVE:
+                self._judged.add(uuid)
+            else:
+                LOG.info('%(verdict)s: %(reason)s.',
+                         {'verdict': ruling.verdict.value,
+                          'reason': ruling.reason}, instance=instance)
+                in_flight.add(uuid)
+        if not self._enforces:
+            self._judged.update(in_flight)
+            return
+        self._settle_each({uuid: seen[uuid] for uuid in in_flight},
+                          deadline - time.monotonic())
+
+    def _observe(self, instances, deadline):
+        """Ask libvirt about the instances, and report what is not Nova's."""
+        timeout = self._options.call_timeout
+        try:
+            domains = set(self._jobs.domains(timeout))
+        except Exception as e:
+            LOG.warning('libvirt does not list its domains: %s', e)
+            trouble = libvirt_jobs.Observation(trouble=str(e))
+            return dict.fromkeys(instances, trouble)
+        seen = self._jobs.observe_each(
+            domains, timeout, deadline - time.monotonic())
+        for uuid, observation in seen.items():
+            for found in verdict.not_novas(observation, uuid in instances):
+                LOG.warning('Left alone: %s.', found, instance_uuid=uuid)
+        for uuid in set(instances) - domains:
+            seen[uuid] = libvirt_jobs.ABSENT
+        return seen
+
+    def _first_ruling(self, instance, records, seen):
+        try:
+            known = self._settler.know(instance, seen, records)
+        except Exception as e:
+            LOG.exception('The records of the instance could not be read.',
+                          instance=instance)
+            return verdict.Ruling(verdict.Verdict.HOLD, str(e))
+        return verdict.judge(known)
+
+    def _settle_each(self, observations, budget):
+        """Settle instances side by side; hold those that are not.
+
+        :param observations: {uuid: what libvirt has just said, or None}
+        :param budget: seconds for all of them together
+        """
+        timeout = min(self._options.abort_timeout, budget)
+        if timeout <= 0:
+            for uuid in observations:
+                self._hold(uuid, 'startup_timeout is over')
+            return
+        results, errors = self._settlings.call_each(
+            observations, budget, budget,
+            lambda uuid: self._settler.settle(
+                uuid, timeout, observations[uuid]))
+        for uuid, ruling in results.items():
+            if ruling.verdict is verdict.Verdict.HOLD:
+                self._hold(uuid, ruling.reason)
+            else:
+                self._release(uuid, ruling.reason)
+        for uuid, error in errors.items():
+            self._hold(uuid, 'it could not be settled: %s' % error)
+
+    def _hold(self, uuid, reason):
+        held = self.held.setdefault(uuid, Held(reason=''))
+        held.attempts += 1
+        if held.reason != reason:
+            LOG.warning('Held: %s.', reason, instance_uuid=uuid)
+        held.reason = reason
+
+    def _release(self, uuid, reason):
+        self.held.pop(uuid, None)
+        self._judged.add(uuid)
+        LOG.info('Settled: %s.', reason, instance_uuid=uuid)
+
+    def may_initialise(self, instance):
+        """Tell whether Nova's start-up may handle an instance.
+
+        An instance that the guard has not judged is held.
+
+        :param instance: the ``nova.objects.Instance`` that Nova's start-up is
+            about to handle
+        """
+        uuid = instance.uuid
+        if uuid in self._judged:
+            if instance.task_state == facts.MIGRATING:
+                # Nova read it before the guard settled it
+                instance.refresh()
+            return True
+        if not self._enforces:
+            return True
+        self._skipped[uuid] = instance.task_state
+        if uuid not in self.held:
+            self._hold(uuid, 'it could not be judged when nova-compute '
+                       'started')
+        return False
+
+    def start_settler(self):
+        """Settle what is held, in the background, until :meth:`stop`."""
+        thread = threading.Thread(target=self._run, name='migration-guard')
+        thread.daemon = True
+        thread.start()
+
+    def stop(self):
+        """End the background thread after the attempt that it is at."""
+        self._stopped.set()
+
+    def _run(self):
+        while not self._stopped.wait(self._options.settle_interval):
+            self.settle_held()
+
+    def settle_held(self):
+        """Try once to settle every held instance. Raises nothing.
+
+        A settled instance gets the part of Nova's start-up that it missed.
+        """
+        uuids = list(self.held)
+        try:
+            if uuids:
+                self._settle_each(dict.fromkeys(uuids),
+                                  self._options.abort_timeout +
+                                  2 * self._options.call_timeout)
+        except Exception:
+            LOG.exception('The held instances could not be settled; the next '
+                          'attempt is in %s s.', self._options.settle_interval)
+        for uuid in uuids:
+            if uuid not in self.held and uuid in self._skipped:
+                self._initialise(uuid, self._skipped.pop(uuid))
+
+    def _initialise(self, uuid, skipped_task_state):
+        """Make up for the part of Nova's start-up that an instance missed.
+
+        Nova's start-up takes a task state for one that an earlier process
+        left, and does the task again. One that came up since belongs to this
+        process.
+        """
+        try:
+            instance = self._host.instance(uuid)
+            if instance is not None and instance.task_state in (
+                    None, skipped_task_state):
+                self._host.initialise(instance)
+        except Exception:
+            LOG.exception('The instance is settled, but could not be '
+                          'initialised.', instance_uuid=uuid)

@@ -1,0 +1,342 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What libvirt is doing with a domain, and how to stop it.
+
+Knows libvirt's API and nothing of Nova. The connection and the class of
+libvirt's errors are handed in, and the constants are libvirt's documented
+numbers, so that the module needs no particular binding at import.
+
+A domain job (``virDomainGetJobStats``) is a migration, a backup, a save and
+the like, at most one a domain. A block job (``virDomainGetBlockJobInfo``)
+belongs to a disk. Both outlive the client that started them. No bulk call of
+libvirt shows either.
+"""
+
+import dataclasses
+import enum
+import time
+import typing
+from xml.etree import ElementTree
+
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+# virErrorNumber
+NO_DOMAIN = 42
+OPERATION_INVALID = 55
+# "migration statistics are available only on the source host": what jobStats
+# says of the incoming side of a migration
+OPERATION_UNSUPPORTED = 84
+
+# How often a job that was aborted is looked at until it is gone, in seconds.
+# A cancelled mirror takes 0.07 to 0.24 s to go away.
+POLL_INTERVAL = 0.1
+
+
+class State(enum.IntEnum):
+    """virDomainState"""
+    NOSTATE = 0
+    RUNNING = 1
+    BLOCKED = 2
+    PAUSED = 3
+    SHUTDOWN = 4
+    SHUTOFF = 5
+    CRASHED = 6
+    PMSUSPENDED = 7
+
+
+class PausedReason(enum.IntEnum):
+    """The virDomainPausedReason values that matter in a migration."""
+    MIGRATION = 2
+    POSTCOPY = 12
+    POSTCOPY_FAILED = 13
+
+
+class ShutoffReason(enum.IntEnum):
+    """The virDomainShutoffReason values that say what became of the guest."""
+    SHUTDOWN = 1
+    DESTROYED = 2
+    CRASHED = 3
+    MIGRATED = 4
+
+
+class JobType(enum.IntEnum):
+    """virDomainJobType"""
+    NONE = 0
+    BOUNDED = 1
+    UNBOUNDED = 2
+    COMPLETED = 3
+    FAILED = 4
+    CANCELLED = 5
+
+
+class Operation(enum.IntEnum):
+    """virDomainJobOperation (libvirt 3.3)"""
+    UNKNOWN = 0
+    START = 1
+    SAVE = 2
+    RESTORE = 3
+    MIGRATION_IN = 4
+    MIGRATION_OUT = 5
+    SNAPSHOT = 6
+    SNAPSHOT_REVERT = 7
+    DUMP = 8
+    BACKUP = 9
+    SNAPSHOT_DELETE = 10
+
+
+class BlockJobType(enum.IntEnum):
+    """virDomainBlockJobType"""
+    UNKNOWN = 0
+    PULL = 1
+    COPY = 2
+    COMMIT = 3
+    ACTIVE_COMMIT = 4
+    BACKUP = 5
+
+
+def _member(enumeration, number):
+    """A newer libvirt's value is kept as the number that it is."""
+    try:
+        return enumeration(number)
+    except ValueError:
+        return number
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainJob(object):
+    """The domain job of one domain.
+
+    :ivar type: a :class:`JobType`
+    :ivar operation: an :class:`Operation`; UNKNOWN where libvirt does not
+        tell
+    :ivar elapsed: seconds since the job began, or None
+    """
+    type: int = JobType.NONE
+    operation: int = Operation.UNKNOWN
+    elapsed: typing.Optional[float] = None
+
+    @property
+    def running(self):
+        return self.type in (JobType.BOUNDED, JobType.UNBOUNDED)
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockJob(object):
+    """A running block job: ``disk`` is the target name, for example vda."""
+    disk: str
+    type: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation(object):
+    """What libvirt said of one domain. None stands for "it did not say".
+
+    :ivar present: whether the domain is defined or running here
+    :ivar state: a :class:`State`
+    :ivar reason: the number that goes with the state
+    :ivar persistent: whether it stays defined when it stops
+    :ivar job: a :class:`DomainJob`
+    :ivar block_jobs: a tuple of :class:`BlockJob`
+    :ivar trouble: why something is None
+    """
+    present: typing.Optional[bool] = None
+    state: typing.Optional[int] = None
+    reason: typing.Optional[int] = None
+    persistent: typing.Optional[bool] = None
+    job: typing.Optional[DomainJob] = None
+    block_jobs: typing.Optional[typing.Tuple[BlockJob, ...]] = None
+    trouble: str = ''
+
+
+ABSENT = Observation(present=False, job=DomainJob(), block_jobs=())
+
+
+class _Look(object):
+    """Asks one domain, and keeps what it has learned if the next call hangs.
+
+    The questions that cannot hang come first: ``state`` and the XML answer
+    even while the monitor hangs, jobStats and blockJobInfo may not.
+    """
+
+    def __init__(self, connection, error, uuid):
+        self._connection = connection
+        self._error = error
+        self._uuid = uuid
+        self._seen = Observation()
+
+    def seen(self, trouble=''):
+        return dataclasses.replace(self._seen, trouble=trouble)
+
+    def _learn(self, **facts):
+        self._seen = dataclasses.replace(self._seen, **facts)
+
+    def ask(self):
+        """Ask everything; what was learned is in :meth:`seen`.
+
+        :raises: libvirt's error
+        """
+        try:
+            domain = self._connection().lookupByUUIDString(self._uuid)
+            self._ask(domain)
+        except self._error as e:
+            if e.get_error_code() != NO_DOMAIN:
+                raise
+            self._seen = ABSENT
+
+    def _ask(self, domain):
+        self._learn_state(domain)
+        if self._seen.state in (State.SHUTOFF, State.CRASHED, State.NOSTATE):
+            self._learn(job=DomainJob(), block_jobs=())
+            return
+        disks = _disks(domain.XMLDesc(0))
+        job = self._job(domain)
+        # A migration that ended since the first look has taken the guest
+        # away: the state that goes with "no job" is the one after it.
+        self._learn_state(domain)
+        self._learn(job=job)
+        if job.running and job.operation == Operation.MIGRATION_IN:
+            # every question to an incoming domain's blocks waits for 30 s
+            self._learn(block_jobs=())
+            return
+        self._learn(block_jobs=tuple(self._block_jobs(domain, disks)))
+
+    def _learn_state(self, domain):
+        state, reason = domain.state(0)[:2]
+        self._learn(present=True, state=_member(State, state), reason=reason,
+                    persistent=bool(domain.isPersistent()))
+
+    def _job(self, domain):
+        try:
+            stats = domain.jobStats(0)
+        except self._error as e:
+            if e.get_error_code() == OPERATION_UNSUPPORTED:
+                return DomainJob(JobType.UNBOUNDED, Operation.MIGRATION_IN)
+            if (e.get_error_code() == OPERATION_INVALID and
+                    not domain.isActive()):
+                return DomainJob()
+            raise
+        elapsed = stats.get('time_elapsed')
+        return DomainJob(
+            _member(JobType, stats['type']),
+            _member(Operation, stats.get('operation', Operation.UNKNOWN)),
+            None if elapsed is None else elapsed / 1000.0)
+
+    @staticmethod
+    def _block_jobs(domain, disks):
+        for disk in disks:
+            # {} or None: no job (a fact about now, not a success)
+            info = domain.blockJobInfo(disk, 0)
+            if info and info.get('type'):
+                yield BlockJob(disk, _member(BlockJobType, info['type']))
+
+
+def _disks(xml):
+    """The target names of a domain's disks, media drives left out."""
+    found = ElementTree.fromstring(xml).findall('./devices/disk')
+    return [disk.find('target').get('dev') for disk in found
+            if disk.get('device', 'disk') in ('disk', 'lun') and
+            disk.find('target') is not None]
+
+
+class LibvirtJobs(object):
+    """The jobs of one host's domains.
+
+    :param connection: a callable that returns a ``libvirt.virConnect``
+    :param error: the class of libvirt's errors
+    :param asks: the :class:`~nova_migration_guard.workers.Workers` in which
+        the calls to libvirt run
+    """
+
+    def __init__(self, connection, error, asks):
+        self._connection = connection
+        self._error = error
+        self._asks = asks
+
+    def domains(self, timeout):
+        """List the UUIDs of all domains, running and defined.
+
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        def listing():
+            return [domain.UUIDString() for domain in
+                    self._connection().listAllDomains(0)]
+        return self._asks.call('listing', timeout, listing)
+
+    def observe(self, uuid, timeout):
+        """Find out what libvirt does with one domain. Raises nothing.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds
+        :returns: an :class:`Observation`
+        """
+        return self.observe_each([uuid], timeout, timeout)[uuid]
+
+    def observe_each(self, uuids, timeout, budget):
+        """Find out what libvirt does with many domains, side by side.
+
+        :param uuids: the domains' UUIDs
+        :param timeout: seconds for one domain
+        :param budget: seconds for all of them together
+        :returns: {uuid: :class:`Observation`} with every UUID
+        """
+        looks = {uuid: _Look(self._connection, self._error, uuid)
+                 for uuid in uuids}
+        _, errors = self._asks.call_each(
+            looks, timeout, budget, lambda uuid: looks[uuid].ask())
+        return {uuid: look.seen(str(errors.get(uuid, '')))
+                for uuid, look in looks.items()}
+
+    def abort(self, uuid, timeout):
+        """Abort the domain job of a domain, and see it gone.
+
+        What abortJob returns or raises is logged and otherwise ignored: 0
+        does not mean that the job ends, and an error does not mean that it
+        goes on. Only what libvirt says afterwards counts.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds until the job must be gone
+        :returns: the last :class:`Observation`, whose ``job`` tells
+        """
+        deadline = time.monotonic() + timeout
+
+        def abort_job():
+            self._connection().lookupByUUIDString(uuid).abortJob()
+        try:
+            self._asks.call(uuid, timeout, abort_job)
+        except Exception as e:
+            LOG.info('abortJob for domain %s: %s', uuid, e)
+        while True:
+            left = deadline - time.monotonic()
+            seen = self.observe(uuid, max(left, POLL_INTERVAL))
+            gone = seen.job is not None and not seen.job.running
+            if gone or left <= 0:
+                return seen
+            time.sleep(POLL_INTERVAL)
+
+    def pause(self, uuid, timeout):
+        """Pause a running domain.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        def suspend():
+            self._connection().lookupByUUIDString(uuid).suspend()
+        self._asks.call(uuid, timeout, suspend)

@@ -1,0 +1,217 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The Nova of this host: the only module that calls Nova's private methods.
+
+Every method that reads or writes makes a request context of its own: contexts
+are not to be shared between threads.
+"""
+
+import calendar
+
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.virt.libvirt import host as libvirt_host
+from oslo_log import log as logging
+
+from nova_migration_guard import facts
+
+LOG = logging.getLogger(__name__)
+
+LIVE_MIGRATION = 'live-migration'
+
+# What ComputeManager.init_host loads with its instances, on any release.
+_INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
+                        'numa_topology', 'flavor']
+
+# What ResourceTracker._update_available_resource loads with its instances.
+_AUDITED_ATTRIBUTES = ['system_metadata', 'numa_topology', 'flavor',
+                       'migration_context', 'resources']
+
+
+def _posix(moment):
+    return None if moment is None else calendar.timegm(moment.utctimetuple())
+
+
+def _record(migration):
+    return facts.Record(
+        id=migration.id, status=migration.status,
+        source=migration.source_compute, destination=migration.dest_compute,
+        changed=_posix(migration.updated_at))
+
+
+class NovaHost(object):
+    """One nova-compute, reached through its ComputeManager.
+
+    :param manager: a ``nova.compute.manager.ComputeManager`` whose driver is
+        the libvirt driver
+    """
+
+    def __init__(self, manager):
+        self._manager = manager
+
+    @property
+    def name(self):
+        return self._manager.host
+
+    def connection(self):
+        """The ``virConnect`` that the driver uses.
+
+        Under eventlet it hands its calls to a native thread.
+
+        :raises nova.exception.HypervisorUnavailable: when libvirt is away
+        """
+        return self._manager.driver._host.get_connection()
+
+    @staticmethod
+    def libvirt_error():
+        """The class of the driver's libvirt errors.
+
+        The driver imports libvirt late, and Nova's fixtures put their own in
+        its place.
+        """
+        return libvirt_host.libvirt.libvirtError
+
+    def instances(self):
+        """Read the instances whose host is this one, in one query."""
+        return list(objects.InstanceList.get_by_host(
+            nova_context.get_admin_context(), self.name, expected_attrs=[]))
+
+    def all_open_records(self):
+        """Read the open live migrations that leave this host, in one query.
+
+        :returns: {instance uuid: [:class:`nova_migration_guard.facts.Record`]}
+        """
+        found = {}
+        for migration in self._open_migrations():
+            found.setdefault(migration.instance_uuid, []).append(
+                _record(migration))
+        return found
+
+    def open_records(self, uuid):
+        """Read the open live migrations of one instance that leave this host.
+
+        :param uuid: the instance's UUID
+        :returns: a list of :class:`nova_migration_guard.facts.Record`
+        """
+        return [_record(migration)
+                for migration in self._open_migrations(instance_uuid=uuid)]
+
+    def records(self, uuid):
+        """Read every live migration's record of one instance, oldest first.
+
+        :param uuid: the instance's UUID
+        :returns: a list of :class:`nova_migration_guard.facts.Record`
+        """
+        return [_record(migration)
+                for migration in self._migrations(instance_uuid=uuid)]
+
+    def _open_migrations(self, **filters):
+        return self._migrations(source_compute=self.name,
+                                status=list(facts.OPEN_STATUSES), **filters)
+
+    @staticmethod
+    def _migrations(**filters):
+        found = objects.MigrationList.get_by_filters(
+            nova_context.get_admin_context(),
+            dict(filters, migration_type=LIVE_MIGRATION))
+        return sorted(found, key=lambda migration: migration.id)
+
+    def instance(self, uuid):
+        """Read one instance afresh.
+
+        :param uuid: the instance's UUID
+        :returns: a ``nova.objects.Instance``, or None when it is deleted or
+            no longer on this host
+        """
+        try:
+            instance = objects.Instance.get_by_uuid(
+                nova_context.get_admin_context(), uuid,
+                expected_attrs=_INSTANCE_ATTRIBUTES)
+        except exception.InstanceNotFound:
+            return None
+        return instance if instance.host == self.name else None
+
+    def end_records(self, uuid, status):
+        """End every open live migration of an instance that leaves this host.
+
+        :param uuid: the instance's UUID
+        :param status: the status that the records get
+        """
+        for migration in self._open_migrations(instance_uuid=uuid):
+            migration.status = status
+            migration.save()
+
+    @staticmethod
+    def make_idle(instance):
+        """Take the task state 'migrating' from an instance; leave any other.
+
+        :param instance: a ``nova.objects.Instance``
+        :raises nova.exception.UnexpectedTaskStateError: when the task state
+            was changed meanwhile
+        """
+        if instance.task_state == facts.MIGRATING:
+            instance.task_state = None
+            instance.save(expected_task_state=[facts.MIGRATING])
+
+    @staticmethod
+    def make_busy(instance):
+        """Give an idle instance a task state, so that the API refuses actions.
+
+        :param instance: a ``nova.objects.Instance``
+        :raises nova.exception.UnexpectedTaskStateError: when the task state
+            was changed meanwhile
+        """
+        if instance.task_state is None:
+            instance.task_state = facts.MIGRATING
+            instance.save(expected_task_state=[None])
+
+    def initialise(self, instance):
+        """Run the part of Nova's start-up that a held instance has missed.
+
+        :param instance: a ``nova.objects.Instance``
+        """
+        self._manager._init_instance(
+            nova_context.get_admin_context(), instance)
+
+
+def arrived_during_audit(tracker, context, known, nodename):
+    """Read which instances of a node an audit has missed.
+
+    One query when it has missed none, two when it has.
+
+    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``
+    :param context: the audit's request context
+    :param known: the UUIDs of the instances that the audit knows
+    :param nodename: the node that is audited
+    :returns: a list of ``nova.objects.Instance``
+    """
+    uuids = objects.InstanceList.get_uuids_by_host(context, tracker.host)
+    if set(uuids) <= known:
+        return []
+    return [instance for instance in objects.InstanceList.get_by_host_and_node(
+                context, tracker.host, nodename,
+                expected_attrs=_AUDITED_ATTRIBUTES)
+            if instance.uuid not in known]
+
+
+def count_usage(tracker, context, instance, nodename):
+    """Count what an instance uses, as the audit counts any instance.
+
+    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
+        caller holds its ``compute_resources`` lock
+    :param context: the audit's request context
+    :param instance: a ``nova.objects.Instance``
+    :param nodename: the node that is audited
+    """
+    tracker._update_usage_from_instance(context, instance, nodename)

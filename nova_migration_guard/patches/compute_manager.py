@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Patches of ``nova.compute.manager.ComputeManager``.
+
+They would be needless once Nova itself sees an unfinished live migration
+through at start-up. Its own ``_reset_live_migration`` (20.2.0, bug 1753676)
+asks for an abort and resets the instance whatever comes of it.
+"""
+
+from oslo_config import cfg
+import wrapt
+
+from nova_migration_guard import guard
+
+CONF = cfg.CONF
+MODULE = 'nova.compute.manager'
+
+
+def _init_host(wrapped, manager, args, kwargs):
+    options = CONF.migration_guard
+    if not (options.enabled and options.startup_guard):
+        return wrapped(*args, **kwargs)
+    guardian = guard.create(manager)
+    result = wrapped(*args, **kwargs)
+    guardian.start_settler()
+    return result
+
+
+def _init_virt_events(wrapped, manager, args, kwargs):
+    """Run the start-up pass.
+
+    On every release init_host calls this once, with the driver up and before
+    it handles the first instance. The driver reports no event to Nova yet,
+    so that Nova sees nothing of a job that ends here.
+    """
+    guardian = guard.for_manager(manager)
+    if guardian is not None:
+        guardian.start_up()
+    return wrapped(*args, **kwargs)
+
+
+def _init_instance(wrapped, manager, args, kwargs):
+    def instance_of(context, instance):
+        return instance
+
+    guardian = guard.for_manager(manager)
+    if guardian is None or guardian.may_initialise(
+            instance_of(*args, **kwargs)):
+        return wrapped(*args, **kwargs)
+
+
+def _cleanup_host(wrapped, manager, args, kwargs):
+    guardian = guard.for_manager(manager)
+    if guardian is not None:
+        guardian.stop()
+    return wrapped(*args, **kwargs)
+
+
+PATCHES = {
+    'ComputeManager.init_host': _init_host,
+    'ComputeManager.init_virt_events': _init_virt_events,
+    'ComputeManager._init_instance': _init_instance,
+    'ComputeManager.cleanup_host': _cleanup_host,
+}
+
+
+def apply():
+    """Wrap the functions named in PATCHES, and return their names."""
+    for name, wrapper in PATCHES.items():
+        wrapt.wrap_function_wrapper(MODULE, name, wrapper)
+    return list(PATCHES)

@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Patches of ``nova.compute.resource_tracker.ResourceTracker``.
+
+Both run inside the audit, which holds the ``compute_resources`` lock; it must
+not be taken again. They would be needless once the audit reads its instances
+and its migrations as one picture. Upstream made one move atomic instead:
+``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
+"""
+
+import weakref
+
+from oslo_config import cfg
+import wrapt
+
+from nova_migration_guard import resource_guard
+
+CONF = cfg.CONF
+MODULE = 'nova.compute.resource_tracker'
+
+# The instances of the audit that each tracker is at.
+_audits = weakref.WeakKeyDictionary()
+
+
+def _active():
+    return CONF.migration_guard.enabled and CONF.migration_guard.resource_guard
+
+
+def _update_usage_from_instances(wrapped, tracker, args, kwargs):
+    """Remember the audit's own lists, which it works on to its end."""
+    def instances_of(context, instances, nodename):
+        return instances
+
+    by_uuid = wrapped(*args, **kwargs)
+    if _active():
+        _audits[tracker] = (instances_of(*args, **kwargs), by_uuid)
+    return by_uuid
+
+
+def _update_usage_from_migrations(wrapped, tracker, args, kwargs):
+    """Correct the audit's lists before it goes on to its migrations.
+
+    On every release both of the audit's reads lie behind it at this point,
+    and ``clean_usage``, which frees devices, before it.
+    """
+    def audit_of(context, migrations, nodename):
+        return context, nodename
+
+    if _active() and tracker in _audits:
+        context, nodename = audit_of(*args, **kwargs)
+        instances, by_uuid = _audits.pop(tracker)
+        resource_guard.complete(tracker, context, nodename, instances, by_uuid)
+    return wrapped(*args, **kwargs)
+
+
+PATCHES = {
+    'ResourceTracker._update_usage_from_instances':
+        _update_usage_from_instances,
+    'ResourceTracker._update_usage_from_migrations':
+        _update_usage_from_migrations,
+}
+
+
+def apply():
+    """Wrap the functions named in PATCHES, and return their names."""
+    for name, wrapper in PATCHES.items():
+        wrapt.wrap_function_wrapper(MODULE, name, wrapper)
+    return list(PATCHES)

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From facts to a verdict: a pure function, and the one place with the rules.
+
+No I/O, no clock, no option. The order of the questions below is the order in
+which they matter: what libvirt runs comes before what Nova has written down,
+since a job that runs is true and a record may be stale.
+"""
+
+import dataclasses
+import enum
+
+from nova_migration_guard import facts
+from nova_migration_guard import libvirt_jobs
+
+
+class Verdict(enum.Enum):
+    """What is to be done about one instance."""
+    LEAVE = 'leave it to Nova'
+    ABORT = 'abort the migration job'
+    ROLL_BACK = 'end the migration; the instance stays here'
+    HOLD = 'hold the instance'
+
+
+@dataclasses.dataclass(frozen=True)
+class Ruling(object):
+    """A verdict with its reason.
+
+    :ivar reason: one sentence for the log
+    :ivar refuse: whether Nova's API must refuse actions on the instance as
+        long as it is held (rules R1 and R2)
+    """
+    verdict: Verdict
+    reason: str
+    refuse: bool = False
+
+
+def judge(known):
+    """Decide what is to be done about one instance of this host.
+
+    :param known: a :class:`nova_migration_guard.facts.Facts`
+    :returns: a :class:`Ruling`
+    """
+    if known.job is facts.Job.UNKNOWN:
+        return _judge_unknown(known)
+    if known.job is facts.Job.OUTGOING_POSTCOPY:
+        return _hold('the migration is in post-copy: both hosts have a part '
+                     'of the guest, so it is never aborted')
+    if known.job is facts.Job.OUTGOING:
+        if known.job_is_novas:
+            return Ruling(Verdict.ABORT, 'a migration job runs that no '
+                          'nova-compute controls', refuse=True)
+        return _hold('a migration job runs that Nova did not start')
+    if known.job is facts.Job.INCOMING:
+        return _hold('the guest is arriving here from another host')
+    if known.migrating:
+        return _judge_migration_without_job(known)
+    if (known.guest is facts.Guest.ABSENT and known.left_last and
+            known.vm_state in facts.EXPECTED_TO_RUN):
+        return _hold('the guest is not here, and its last live migration left '
+                     'this host: it may run at its destination')
+    return Ruling(Verdict.LEAVE, 'nothing is in flight')
+
+
+def _hold(reason, refuse=True):
+    return Ruling(Verdict.HOLD, reason, refuse)
+
+
+def _judge_unknown(known):
+    reason = '%s (%s)' % (known.job.value, known.observation.trouble)
+    # A domain that answers while its jobs do not has one: jobStats asks the
+    # monitor only when there is something to ask. Where libvirt says nothing
+    # at all, an idle instance gives no reason to lock its owner out.
+    return _hold(reason, refuse=known.migrating or
+                 known.guest is not facts.Guest.UNKNOWN)
+
+
+def _judge_migration_without_job(known):
+    if known.guest is facts.Guest.HERE:
+        return Ruling(Verdict.ROLL_BACK, 'no job runs and the guest is here')
+    if known.guest is facts.Guest.OFF:
+        return Ruling(Verdict.ROLL_BACK, 'no job runs and the guest was shut '
+                      'off here')
+    if known.guest is facts.Guest.SUSPENDED:
+        return _hold('no job runs, and the guest was halted in the middle of '
+                     'its hand-over: it may run at its destination')
+    return _hold('no job runs and %s: it may run at its destination' %
+                 known.guest.value)
+
+
+
+def not_novas(seen, is_instance):
+    """Name the jobs that the guard leaves alone and reports (rule R9).
+
+    :param seen: a :class:`nova_migration_guard.libvirt_jobs.Observation`
+    :param is_instance: whether the domain is an instance of this host
+    :returns: a list of descriptions for the log
+    """
+    job, found = seen.job, []
+    if job is None:
+        return found
+    operations = libvirt_jobs.Operation
+    if not job.running:
+        found.extend(
+            'a block job of type %s on disk %s' % (
+                getattr(block_job.type, 'name', block_job.type),
+                block_job.disk) for block_job in seen.block_jobs or ())
+    elif job.operation != operations.MIGRATION_IN and not (
+            is_instance and job.operation in (
+                operations.MIGRATION_OUT, operations.UNKNOWN)):
+        found.append('a job of operation %s' % getattr(
+            job.operation, 'name', job.operation))
+    whose = '' if is_instance else (
+        ', of a guest that is no instance of this host')
+    return [description + whose for description in found]

@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every row of the decision table."""
+
+import ddt
+from oslotest import base
+
+from nova_migration_guard import facts
+from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import verdict
+
+HOST = 'host-a'
+NOW = 1000000.0
+
+ABORT = verdict.Verdict.ABORT
+HOLD = verdict.Verdict.HOLD
+LEAVE = verdict.Verdict.LEAVE
+ROLL_BACK = verdict.Verdict.ROLL_BACK
+
+S = libvirt_jobs.State
+NO_JOB = libvirt_jobs.DomainJob()
+
+
+def job(operation, elapsed=100.0):
+    return libvirt_jobs.DomainJob(
+        libvirt_jobs.JobType.UNBOUNDED, operation, elapsed)
+
+
+OUT = job(libvirt_jobs.Operation.MIGRATION_OUT)
+UNNAMED = job(libvirt_jobs.Operation.UNKNOWN)
+BACKUP = job(libvirt_jobs.Operation.BACKUP)
+INCOMING = job(libvirt_jobs.Operation.MIGRATION_IN)
+
+
+def seen(state, reason=0, job=NO_JOB, **kwargs):
+    return libvirt_jobs.Observation(
+        present=True, state=state, reason=reason, persistent=True, job=job,
+        block_jobs=(), **kwargs)
+
+
+RUNNING = seen(S.RUNNING)
+STREAMING = seen(S.RUNNING, job=OUT)
+HUNG = seen(S.RUNNING, job=None, trouble='no answer')
+SILENT = libvirt_jobs.Observation(trouble='libvirt is away')
+ABSENT = libvirt_jobs.ABSENT
+POSTCOPY = seen(S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY, job=OUT)
+POSTCOPY_FAILED = seen(
+    S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY_FAILED, job=OUT)
+HALTED = seen(S.PAUSED, libvirt_jobs.PausedReason.MIGRATION)
+USER_PAUSED = seen(S.PAUSED, 1)
+SHUT_DOWN = seen(S.SHUTOFF, libvirt_jobs.ShutoffReason.SHUTDOWN)
+MIGRATED = seen(S.SHUTOFF, libvirt_jobs.ShutoffReason.MIGRATED)
+UNEXPLAINED = seen(S.SHUTOFF, 0)
+
+
+def records(*statuses, **kwargs):
+    source = kwargs.get('source', HOST)
+    changed = kwargs.get('changed', NOW)
+    return tuple(
+        facts.Record(number, status, source, 'host-b', changed)
+        for number, status in enumerate(statuses))
+
+
+@ddt.ddt
+class JudgeTestCase(base.BaseTestCase):
+
+    def judge(self, observation, task_state, records=(), vm_state='active'):
+        return verdict.judge(facts.Facts(
+            host=HOST, vm_state=vm_state, task_state=task_state,
+            records=records, observation=observation, observed_at=NOW))
+
+    @ddt.data(*facts.OPEN_STATUSES)
+    def test_job_of_an_open_record_is_aborted(self, status):
+        for task_state in ('migrating', None, 'powering-off'):
+            for vm_state in ('active', 'error', 'paused'):
+                ruling = self.judge(STREAMING, task_state, records(status),
+                                    vm_state)
+                self.assertIs(ABORT, ruling.verdict)
+                self.assertTrue(ruling.refuse)
+
+    @ddt.data('error', 'failed', 'cancelled')
+    def test_job_outlives_its_record(self, status):
+        ruling = self.judge(STREAMING, None, records(status))
+        self.assertIs(ABORT, ruling.verdict)
+
+    @ddt.data(
+        (),
+        records('completed'),
+        records('completed', source='host-b'),
+        records('error', source='host-b'),
+        # it had ended long before the job began
+        records('error', changed=NOW - 3600))
+    def test_job_that_nova_did_not_start(self, known):
+        for task_state in (None, 'migrating'):
+            ruling = self.judge(STREAMING, task_state, known)
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+
+    def test_record_that_ended_within_the_clocks_skew(self):
+        known = records('error', changed=NOW - 100 - facts.CLOCK_SKEW)
+        self.assertIs(ABORT, self.judge(STREAMING, None, known).verdict)
+        known = records('error', changed=NOW - 101 - facts.CLOCK_SKEW)
+        self.assertIs(HOLD, self.judge(STREAMING, None, known).verdict)
+
+    @ddt.data(POSTCOPY, POSTCOPY_FAILED)
+    def test_postcopy_is_never_aborted(self, observation):
+        ruling = self.judge(observation, 'migrating',
+                            records('running (post-copy)'))
+        self.assertIs(HOLD, ruling.verdict)
+        self.assertTrue(ruling.refuse)
+
+    def test_job_without_a_name(self):
+        observation = seen(S.RUNNING, job=UNNAMED)
+        self.assertIs(ABORT, self.judge(
+            observation, 'migrating', records('running')).verdict)
+        self.assertIs(LEAVE, self.judge(observation, None).verdict)
+
+    @ddt.data(RUNNING, USER_PAUSED, SHUT_DOWN, seen(S.RUNNING, job=BACKUP))
+    def test_guest_is_here_and_no_migration_runs(self, observation):
+        for task_state, known in (('migrating', ()),
+                                  ('migrating', records('running')),
+                                  (None, records('running', 'running')),
+                                  ('migrating', records('preparing'))):
+            self.assertIs(ROLL_BACK, self.judge(
+                observation, task_state, known).verdict)
+
+    @ddt.data(ABSENT, MIGRATED, HALTED, UNEXPLAINED)
+    def test_guest_may_run_at_the_destination(self, observation):
+        for task_state, known in (('migrating', ()),
+                                  ('migrating', records('running')),
+                                  (None, records('running'))):
+            ruling = self.judge(observation, task_state, known)
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+
+    @ddt.data('error', 'failed', 'cancelled', 'completed')
+    def test_idle_without_a_guest_after_leaving(self, status):
+        ruling = self.judge(ABSENT, None, records(status))
+        self.assertIs(HOLD, ruling.verdict)
+        self.assertTrue(ruling.refuse)
+
+    def test_idle_without_a_guest_for_another_reason(self):
+        for known in ((), records('completed', source='host-b')):
+            self.assertIs(LEAVE, self.judge(ABSENT, None, known).verdict)
+        for vm_state in ('stopped', 'shelved', 'error', 'building'):
+            self.assertIs(LEAVE, self.judge(
+                ABSENT, None, records('error'), vm_state).verdict)
+        # off, but defined: the host was restarted since
+        self.assertIs(LEAVE, self.judge(
+            UNEXPLAINED, None, records('error')).verdict)
+
+    def test_hung_monitor(self):
+        for task_state in ('migrating', None):
+            ruling = self.judge(HUNG, task_state)
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+            self.assertIn('no answer', ruling.reason)
+
+    def test_libvirt_is_away(self):
+        ruling = self.judge(SILENT, None)
+        self.assertIs(HOLD, ruling.verdict)
+        self.assertFalse(ruling.refuse)
+        for task_state, known in (('migrating', ()),
+                                  (None, records('running'))):
+            ruling = self.judge(SILENT, task_state, known)
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+
+    def test_guest_is_arriving(self):
+        observation = seen(S.PAUSED, 2, job=INCOMING)
+        self.assertIs(HOLD, self.judge(observation, None).verdict)
+
+    @ddt.data(RUNNING, USER_PAUSED, SHUT_DOWN, UNEXPLAINED, HALTED,
+              seen(S.RUNNING, job=BACKUP))
+    def test_nothing_in_flight(self, observation):
+        for task_state in (None, 'image_uploading', 'rebooting', 'deleting'):
+            for known in ((), records('completed'), records('error')):
+                ruling = self.judge(observation, task_state, known)
+                self.assertIs(LEAVE, ruling.verdict)
+                self.assertFalse(ruling.refuse)
+
+
+class NotNovasTestCase(base.BaseTestCase):
+
+    def test_jobs_that_are_reported(self):
+        copy = libvirt_jobs.BlockJob('vda', libvirt_jobs.BlockJobType.COPY)
+        with_copy = libvirt_jobs.Observation(
+            present=True, state=S.RUNNING, job=NO_JOB, block_jobs=(copy,))
+        self.assertEqual(['a block job of type COPY on disk vda'],
+                         verdict.not_novas(with_copy, True))
+        self.assertEqual(
+            ['a job of operation BACKUP'],
+            verdict.not_novas(seen(S.RUNNING, job=BACKUP), True))
+        self.assertEqual(
+            ['a job of operation MIGRATION_OUT, of a guest that is no '
+             'instance of this host'],
+            verdict.not_novas(STREAMING, False))
+
+    def test_jobs_that_are_not(self):
+        self.assertEqual([], verdict.not_novas(STREAMING, True))
+        self.assertEqual([], verdict.not_novas(RUNNING, True))
+        self.assertEqual([], verdict.not_novas(RUNNING, False))
+        self.assertEqual([], verdict.not_novas(HUNG, True))
+        incoming = seen(S.PAUSED, 2, job=INCOMING)
+        self.assertEqual([], verdict.not_novas(incoming, False))
+        # the mirrors of a migration belong to it
+        mirror = libvirt_jobs.BlockJob('vda', libvirt_jobs.BlockJobType.COPY)
+        self.assertEqual([], verdict.not_novas(libvirt_jobs.Observation(
+            present=True, state=S.RUNNING, job=OUT, block_jobs=(mirror,)),
+            True))
