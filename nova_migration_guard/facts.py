@@ -164,7 +164,7 @@ def _guest(seen):
         return Guest.STOPPED
     if seen.state == states.PAUSED:
         job = seen.job
-        if job is not None and job.running and (
+        if job is not None and job.active and (
                 job.operation == libvirt_jobs.Operation.MIGRATION_IN):
             return Guest.INCOMING
         if seen.reason in tuple(libvirt_jobs.PausedReason):
@@ -180,7 +180,7 @@ def _job(seen):
     operations = libvirt_jobs.Operation
     if seen.job is None:
         return Job.UNKNOWN
-    if not seen.job.running:
+    if not seen.job.active:
         return Job.NONE
     if seen.job.operation == operations.MIGRATION_IN:
         return Job.INCOMING

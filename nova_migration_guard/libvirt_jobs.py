@@ -128,8 +128,14 @@ class DomainJob(object):
     elapsed: typing.Optional[float] = None
 
     @property
-    def running(self):
-        return self.type in (JobType.BOUNDED, JobType.UNBOUNDED)
+    def active(self):
+        """Whether there is a job.
+
+        A job that ends is still there: one that was aborted while its
+        destination does not answer stays CANCELLED for minutes, and only
+        then is decided where the guest goes on.
+        """
+        return self.type != JobType.NONE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,7 +212,7 @@ class _Look(object):
         # away: the state that goes with "no job" is the one after it.
         self._learn_state(domain)
         self._learn(job=job)
-        if job.running and job.operation == Operation.MIGRATION_IN:
+        if job.active and job.operation == Operation.MIGRATION_IN:
             # every question to an incoming domain's blocks waits for 30 s
             self._learn(block_jobs=())
             return
@@ -323,7 +329,7 @@ class LibvirtJobs(object):
         while True:
             left = deadline - time.monotonic()
             seen = self.observe(uuid, max(left, POLL_INTERVAL))
-            gone = seen.job is not None and not seen.job.running
+            gone = seen.job is not None and not seen.job.active
             if gone or left <= 0:
                 return seen
             time.sleep(POLL_INTERVAL)

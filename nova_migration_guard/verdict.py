@@ -110,7 +110,7 @@ def not_novas(seen, is_instance):
     if job is None:
         return found
     operations = libvirt_jobs.Operation
-    if not job.running:
+    if not job.active:
         found.extend(
             'a block job of type %s on disk %s' % (
                 getattr(block_job.type, 'name', block_job.type),

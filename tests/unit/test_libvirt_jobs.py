@@ -83,7 +83,7 @@ class LibvirtJobsTestCase(base.BaseTestCase):
         self.assertTrue(seen.present)
         self.assertTrue(seen.persistent)
         self.assertEqual(libvirt_jobs.State.RUNNING, seen.state)
-        self.assertFalse(seen.job.running)
+        self.assertFalse(seen.job.active)
         self.assertEqual((), seen.block_jobs)
         self.assertEqual('', seen.trouble)
 
@@ -91,7 +91,7 @@ class LibvirtJobsTestCase(base.BaseTestCase):
         seen = self.observe(Domain(
             jobStats={'type': 2, 'operation': 5, 'time_elapsed': 1500},
             blockJobInfo=lambda disk, flags: {'type': 2}))
-        self.assertTrue(seen.job.running)
+        self.assertTrue(seen.job.active)
         self.assertEqual(libvirt_jobs.Operation.MIGRATION_OUT,
                          seen.job.operation)
         self.assertEqual(1.5, seen.job.elapsed)
@@ -115,7 +115,7 @@ class LibvirtJobsTestCase(base.BaseTestCase):
     def test_inactive_domain_is_not_asked_for_jobs(self):
         domain = Domain(state=[5, 4])
         seen = self.observe(domain)
-        self.assertFalse(seen.job.running)
+        self.assertFalse(seen.job.active)
         self.assertNotIn('jobStats', domain.asked)
 
     def test_domain_that_is_not_there(self):
@@ -132,7 +132,7 @@ class LibvirtJobsTestCase(base.BaseTestCase):
         seen = self.observe(Domain(
             state=lambda flags: states.pop(0), jobStats=Error(55),
             isActive=0))
-        self.assertFalse(seen.job.running)
+        self.assertFalse(seen.job.active)
         self.assertEqual(libvirt_jobs.State.SHUTOFF, seen.state)
         self.assertEqual(4, seen.reason)
 
@@ -180,17 +180,24 @@ class LibvirtJobsTestCase(base.BaseTestCase):
     def test_abort_waits_until_the_job_is_gone(self):
         domain = self.running_for(3)
         seen = self.jobs(domain).abort(UUID, 10)
-        self.assertFalse(seen.job.running)
+        self.assertFalse(seen.job.active)
         self.assertEqual(4, domain.asked.count('jobStats'))
 
     def test_what_abort_raises_does_not_count(self):
         for code in (42, 55, 68):
             seen = self.jobs(self.running_for(1, Error(code))).abort(UUID, 10)
-            self.assertFalse(seen.job.running)
+            self.assertFalse(seen.job.active)
 
     def test_abort_that_does_nothing(self):
         seen = self.jobs(self.running_for(1000)).abort(UUID, 0.3)
-        self.assertTrue(seen.job.running)
+        self.assertTrue(seen.job.active)
+
+    def test_job_that_is_cancelled_and_not_gone(self):
+        """A destination that does not answer makes it stay like that."""
+        for job_type in (3, 4, 5):
+            domain = Domain(jobStats={'type': job_type, 'operation': 5})
+            seen = self.jobs(domain).abort(UUID, 0.3)
+            self.assertTrue(seen.job.active)
 
     def test_abort_that_hangs(self):
         release = threading.Event()
