@@ -1,0 +1,253 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A cloud in one process: Nova's real services, and a world outside them."""
+
+import logging
+
+import fixtures
+from oslo_config import cfg
+from oslo_serialization import jsonutils
+
+from nova import context
+
+from tests.functional import hypervisor
+from tests.functional import libvirt_api
+from tests.functional import operations
+from tests.functional import process
+from tests.functional import properties
+from tests.functional import releases
+from tests.functional import separation
+from tests.functional import views
+
+CONF = cfg.CONF
+
+
+class Records(logging.Handler):
+    """Keeps log records, with what they say besides their message."""
+
+    def __init__(self):
+        super(Records, self).__init__(logging.INFO)
+        self.records = []
+
+    def createLock(self):
+        # native and green threads log; list.append needs no lock
+        self.lock = None
+
+    def emit(self, record):
+        self.records.append(record)
+
+
+class CloudTestCase(operations.Operations, views.Views,
+                    releases.BaseTestCase):
+    """Compute hosts that can be killed and started, one API over them.
+
+    A test method says with :mod:`tests.functional.properties` whether it runs
+    with the guard; ``GUARD`` is for those that do not.
+    """
+
+    ADMIN_API = True
+    USE_NEUTRON = True     # read by 20.x only
+    api_major_version = 'v2.1'
+    microversion = 'latest'
+    ADDITIONAL_FILTERS = ['PciPassthroughFilter']
+
+    #: Whether the guard is enabled.
+    GUARD = False
+
+    #: ``[migration_guard]`` in tests: no wait that a test waits for is long,
+    #: and the settler acts when the test says so.
+    GUARD_OPTIONS = {'abort_timeout': 1, 'startup_timeout': 6,
+                     'call_timeout': 1, 'settle_interval': 600}
+
+    def setUp(self):
+        method = getattr(self, self._testMethodName)
+        self.guard = getattr(method, 'guard', self.GUARD)
+        if self.guard:
+            self._activate_guard()
+        self.useFixture(releases.casts_are_casts())
+        super(CloudTestCase, self).setUp()
+        self.records = Records()
+        self.useFixture(fixtures.LogHandler(
+            self.records, nuke_handlers=False))
+        self.computes = {}
+        self.processes = {}
+        self.killed = []
+        releases.options(self)
+        self.neutron = self.useFixture(releases.NeutronFixture(self))
+        self.world = hypervisor.World(
+            self.useFixture(fixtures.TempDir()).path)
+        self.flags(instances_path=self.world.instances_path)
+        self.connections = self.useFixture(separation.SeparateConnections())
+        self.useFixture(libvirt_api.RealNumbers())
+        self.useFixture(separation.SeparateLocks())
+        self.useFixture(separation.SeparateExecutors())
+        self.useFixture(separation.SeparateDisks(self.world))
+        self.useFixture(separation.SeparateContexts(self.world))
+
+    def tearDown(self):
+        # Before the clean-ups of Nova's fixtures, which wait for threads.
+        if hasattr(self, 'world'):
+            for compute in self.processes.values():
+                self._stop_guard(compute)
+            self.world.end()
+            for compute in self.killed:
+                compute.bury()
+            for compute in self.killed + list(self.processes.values()):
+                compute.shut_down_executors()
+        super(CloudTestCase, self).tearDown()
+
+    # ---- the guard
+
+    def _activate_guard(self):
+        # Before any fixture patches Nova: its patches stay for the life of
+        # the process, and a fixture puts back what it found.
+        from nova_migration_guard import conf
+        from nova_migration_guard import plugin
+        conf.register_opts(CONF)
+        self.flags(compute_driver='libvirt.LibvirtDriver')
+        self.flags(enabled=True, group='migration_guard')
+        self.flags(group='migration_guard', **self.GUARD_OPTIONS)
+        self.assertTrue(plugin.activate())
+
+    def held(self, host):
+        """{instance UUID: Held} of what the guard holds on a host."""
+        return self.guard_of(host).held
+
+    def logged(self, logger='', about=None):
+        """What was logged at INFO and above, as one string.
+
+        :param logger: only what this logger and those below it have logged
+        :param about: only what is said of the instance with this UUID
+        """
+        return '\n'.join(
+            record.getMessage() for record in list(self.records.records)
+            if record.name.startswith(logger) and
+            (about is None or about == self._about(record)))
+
+    @staticmethod
+    def _about(record):
+        """The UUID of the instance that a log record is about, or None."""
+        return (getattr(record, 'instance_uuid', None) or
+                getattr(getattr(record, 'instance', None), 'uuid', None))
+
+    def guard_of(self, host):
+        """The Guard in a host's nova-compute.
+
+        :returns: a nova_migration_guard.guard.Guard
+        """
+        from nova_migration_guard import guard
+        found = guard.for_manager(self.processes[host].manager)
+        self.assertIsNotNone(found)
+        return found
+
+    def _stop_guard(self, compute):
+        if self.guard and compute.service is not None:
+            from nova_migration_guard import guard
+            found = guard.for_manager(compute.manager)
+            if found is not None:
+                found.stop()
+
+    # ---- compute hosts
+
+    def enable_pci(self, alias=None):
+        """Let hosts pass virtual functions through.
+
+        :param alias: the name that flavors ask for them by
+        """
+        fake = releases.fakelibvirt
+        devices = [jsonutils.dumps({
+            'vendor_id': fake.PCI_VEND_ID, 'product_id': product,
+            'physical_network': 'physnet4'})
+            for product in (fake.PF_PROD_ID, fake.VF_PROD_ID)]
+        self.flags(group='pci', **{releases.pci_device_spec_option(): devices})
+        if alias:
+            self.flags(group='pci', alias=[jsonutils.dumps({
+                'vendor_id': fake.PCI_VEND_ID,
+                'product_id': fake.VF_PROD_ID, 'name': alias})])
+
+    def start_host(self, host, pci_info=None):
+        """Make a host, and start its nova-compute.
+
+        :param pci_info: see :func:`releases.pci_devices`
+        """
+        self.world.add(host, releases.connection(host, pci_info))
+        if pci_info is not None:
+            releases.register_pci_devices(self, pci_info)
+        return self.start_compute(host)
+
+    def start_hosts(self, *hosts):
+        for host in hosts:
+            self.start_host(host)
+
+    def start_compute(self, host):
+        """Start a nova-compute, the first one or a new one, on a host.
+
+        :returns: a :class:`~tests.functional.process.ComputeProcess`
+        """
+        self.assertNotIn(host, self.processes)
+        compute = process.ComputeProcess(
+            self.world, self.world.hypervisors[host])
+        self.connections.starting = compute
+        with releases.host_identity(host):
+            compute.service = self.start_service('compute', host=host)
+            # what has not asked for its connection or its identity yet
+            if hasattr(compute.manager.driver._host, 'get_node_uuid'):
+                compute.manager.driver._host.get_node_uuid()
+        self.connections.starting = None
+        self.processes[host] = compute
+        self.computes[host] = compute.service
+        return compute
+
+    def kill_compute(self, host):
+        """SIGKILL a host's nova-compute. The hypervisor goes on."""
+        compute = self.processes.pop(host)
+        self.computes.pop(host)
+        self._stop_guard(compute)
+        compute.kill()
+        self.killed.append(compute)
+        return compute
+
+    def restart_compute(self, host):
+        """Kill a nova-compute and start the next one."""
+        self.kill_compute(host)
+        return self.start_compute(host)
+
+    def force_down(self, host):
+        """Tell Nova that a host's nova-compute is dead."""
+        service = self.api.get_services(host=host, binary='nova-compute')[0]
+        self.api.put_service(service['id'], {'forced_down': True})
+
+    def force_up(self, host):
+        service = self.api.get_services(host=host, binary='nova-compute')[0]
+        self.api.put_service(service['id'], {'forced_down': False})
+
+    def hypervisor(self, host):
+        """See :class:`~tests.functional.hypervisor.Hypervisor`."""
+        return self.world.hypervisors[host]
+
+    def audit(self, host):
+        """Run one resource audit of a host, in the caller's thread."""
+        self.processes[host].manager.update_available_resource(
+            context.get_admin_context())
+        # an audit logs what stops it, and raises nothing
+        self.assertNotIn('Error updating resources', self.logged())
+
+    def must(self, condition, violation, observed):
+        """Require a condition of a property.
+
+        :param violation: what it is when it is not so, in a few words
+        :param observed: what was seen
+        :raises tests.functional.properties.Violation: when it is not so
+        """
+        if not condition:
+            raise properties.Violation(violation, observed)

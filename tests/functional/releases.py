@@ -1,0 +1,249 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The only module of these tests that knows how Nova's releases differ.
+
+What differs is found by looking (which module is there, which attribute the
+base class has) wherever that is possible, and by version number only where
+Nova's behaviour differs and its shape does not.
+"""
+
+import contextlib
+import importlib
+import sys
+from unittest import mock
+
+import fixtures
+from oslo_config import cfg
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova.tests.functional.libvirt import base
+from nova import version
+
+CONF = cfg.CONF
+
+
+def _first_module(*names):
+    for name in names[:-1]:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return importlib.import_module(names[-1])
+
+
+#: '34.0.0'
+RELEASE = version.version_string()
+
+#: (34, 0, 0)
+VERSION = tuple(int(x) for x in RELEASE.split('.')[:3] if x.isdigit())
+
+#: Nova's fake of the libvirt binding; it moved in 23.0.
+fakelibvirt = _first_module('nova.tests.fixtures.libvirt',
+                            'nova.tests.unit.virt.libvirt.fakelibvirt')
+
+#: REST API, conductor, scheduler, Placement, and no compute service yet.
+BaseTestCase = base.ServersTestBase
+
+#: An image that every release's fake image service has.
+IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
+
+
+class NeutronFixture(base.LibvirtNeutronFixture):
+    """A network per kind of port, with SR-IOV ports on ``network_4``.
+
+    Up to 23 the fixture answers a new binding with what it was asked for;
+    Neutron answers with the VIF's type and details, too, and without them no
+    port can be plugged at the destination of a migration.
+    """
+
+    def _complete(self, port_id, data):
+        port = self._ports[port_id]
+        for name in ('vif_type', 'vif_details', 'vnic_type'):
+            data['binding'].setdefault(name, port.get('binding:' + name, {}))
+
+    if hasattr(base.LibvirtNeutronFixture, 'fake_create_port_binding'):
+        def fake_create_port_binding(self, context, client, port_id, data):
+            self._complete(port_id, data)
+            return base.LibvirtNeutronFixture.fake_create_port_binding(
+                context, client, port_id, data)
+    elif hasattr(base.LibvirtNeutronFixture, 'get_port_binding'):
+        def create_port_binding(self, context, client, port_id, data):
+            if port_id in self._ports:
+                self._complete(port_id, data)
+            return super(NeutronFixture, self).create_port_binding(
+                context, client, port_id, data)
+
+
+def eventlet_is_used():
+    """Whether Nova runs on eventlet in this process."""
+    if 'eventlet' not in sys.modules:
+        return False
+    return sys.modules['eventlet'].patcher.is_monkey_patched('thread')
+
+
+def thread_exit():
+    """The exception that ends a thread without a word, whatever its kind.
+
+    It is no subclass of Exception, so Nova's handlers do not see it.
+    """
+    if eventlet_is_used():
+        return importlib.import_module('greenlet').GreenletExit
+    return SystemExit
+
+
+def casts_are_casts():
+    """A fixture that keeps the base class from turning casts into calls.
+
+    What these tests are about happens while a cast is under way.
+    """
+    if hasattr(BaseTestCase, 'CAST_AS_CALL'):
+        return fixtures.MockPatchObject(BaseTestCase, 'CAST_AS_CALL', False)
+    module = _first_module('nova.tests.fixtures.cast_as_call',
+                           'nova.tests.unit.cast_as_call')
+    for name in ('CastAsCallFixture', 'CastAsCall'):
+        if hasattr(module, name):
+            return fixtures.MockPatchObject(
+                getattr(module, name), 'setUp', fixtures.Fixture.setUp)
+    raise AssertionError('CastAsCall has moved')
+
+
+def host_identity(host):
+    """A context in which a starting nova-compute reads its host's node UUID.
+
+    From 27.0 a node has an identity on disk; all hosts share one disk here.
+    """
+    try:
+        node = importlib.import_module('nova.virt.node')
+    except ImportError:
+        return contextlib.nullcontext()
+    if not hasattr(node, 'get_local_node_uuid'):
+        return contextlib.nullcontext()
+    return mock.patch.object(node, 'get_local_node_uuid',
+                             return_value=getattr(uuids, 'node_' + host))
+
+
+def options(test):
+    """Options that some releases have, set so that tests end in time."""
+    for group, name, value in (
+            # how long a stopping service waits for what it still does
+            (None, 'manager_shutdown_timeout', 2),
+            (None, 'graceful_shutdown_timeout', 3),
+            # no libvirt event says that a device is unplugged
+            ('libvirt', 'device_detach_timeout', 1),
+            # no agent says that a port is plugged
+            ('compute', 'live_migration_wait_for_vif_plug', False)):
+        if name in (CONF[group] if group else CONF):
+            test.flags(**dict({name: value},
+                              **({'group': group} if group else {})))
+
+
+def pci_devices(physical_functions=1, virtual_functions=1):
+    """The PCI devices of a host."""
+    return fakelibvirt.HostPCIDevicesInfo(
+        num_pfs=physical_functions, num_vfs=virtual_functions)
+
+
+def pci_device_spec_option():
+    """The name in ``[pci]`` of what may be passed through; renamed in 26."""
+    for name in ('device_spec', 'passthrough_whitelist'):
+        if name in CONF.pci:
+            return name
+    raise AssertionError('[pci] has no list of devices')
+
+
+def register_pci_devices(test, pci_info):
+    """Tell the fake sysfs the MAC addresses of a host's PCI devices."""
+    if hasattr(pci_info, 'get_pci_address_mac_mapping'):
+        test.libvirt.update_sriov_mac_address_mapping(
+            pci_info.get_pci_address_mac_mapping())
+
+
+def connection(host, pci_info=None):
+    """A connection of Nova's fake libvirt that stands for one host."""
+    return fakelibvirt.Connection(
+        'qemu:///system',
+        version=fakelibvirt.FAKE_LIBVIRT_VERSION,
+        hv_version=fakelibvirt.FAKE_QEMU_VERSION,
+        host_info=fakelibvirt.HostInfo(
+            cpu_nodes=2, cpu_sockets=1, cpu_cores=2, cpu_threads=2,
+            kB_mem=15740000),
+        pci_info=pci_info, hostname=host)
+
+
+def driver_stubs():
+    """What the libvirt driver must not do for real: {method: result}.
+
+    Every host of a test shares this machine, so nothing may be found on a
+    shared disk, and no file is an image that could be looked into.
+    """
+    stubs = {
+        '_is_shared_block_storage': False,
+        '_check_shared_storage_test_file': False,
+        'get_instance_disk_info': '[]',
+        '_assert_dest_node_has_enough_disk': None,
+    }
+    if VERSION < (22,):
+        # asks privsep for the names of this machine's iSCSI initiators
+        stubs['get_volume_connector'] = {}
+    return stubs
+
+
+def placement(test):
+    """The client of the Placement API."""
+    return getattr(test, 'placement', None) or test.placement_api
+
+
+def executor_factory():
+    """A new owner of thread pools, where they belong to a process (34).
+
+    :returns: a nova.thread_pool_factory.ThreadPoolFactory; None on releases
+        where each manager has its own
+    """
+    try:
+        module = importlib.import_module('nova.thread_pool_factory')
+    except ImportError:
+        return None
+    return module.ThreadPoolFactory()
+
+
+def rpc_servers(service):
+    """The RPC servers of a nova-compute; from 34 there is a second one."""
+    return [server for server in (
+        getattr(service, 'rpcserver', None),
+        getattr(service, 'rpcserver_alt', None)) if server]
+
+
+def operation_has_ended(signal):
+    """Whether the thread that called migrateToURI3 is over.
+
+    :param signal: what the monitor of a migration is told about that thread:
+        an eventlet event to 31, a future from 32
+    """
+    if hasattr(signal, 'done'):
+        return signal.done()
+    return signal.ready()
+
+
+def evacuation_races_audit():
+    """Whether an evacuation saves host and status outside the audit's lock.
+
+    Fixed in 21.2.0, 22.1.0 and 23.0.0 (bug 1896463), never in 20.x.
+    """
+    return VERSION < (21, 2) or (22,) <= VERSION < (22, 1)
+
+
+def audit_reads_of_migrations(migration_list):
+    """The names of the MigrationList methods that the audit calls."""
+    return [name for name in ('get_in_progress_and_error',
+                              'get_in_progress_by_host_and_node')
+            if hasattr(migration_list, name)]

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova has written down of a cloud, and what is true of it."""
+
+import collections
+
+from nova import context
+from nova import exception
+from nova import objects
+
+from tests.functional import releases
+
+#: What Nova says of a server.
+NovaSays = collections.namedtuple('NovaSays', 'vm_state task_state host')
+
+
+class Views(object):
+    """A part of :class:`~tests.functional.cloud.CloudTestCase`."""
+
+    def instance(self, server):
+        return objects.Instance.get_by_uuid(
+            context.get_admin_context(), server['id'])
+
+    def nova_says(self, server):
+        """Nova's picture of a server, from its database."""
+        try:
+            instance = self.instance(server)
+        except exception.InstanceNotFound:
+            # what found no host is in the database of no host's cell
+            shown = self.api.get_server(server['id'])
+            return NovaSays(*(shown[name] for name in (
+                'OS-EXT-STS:vm_state', 'OS-EXT-STS:task_state',
+                'OS-EXT-SRV-ATTR:host')))
+        return NovaSays(instance.vm_state, instance.task_state, instance.host)
+
+    def migrations(self, server):
+        """A server's migration records, the oldest first."""
+        return sorted(objects.MigrationList.get_by_filters(
+            context.get_admin_context(), {'instance_uuid': server['id']}),
+            key=lambda migration: migration.id)
+
+    def migration_statuses(self, server):
+        """[(destination, status)], the oldest first."""
+        return [(m.dest_compute, m.status) for m in self.migrations(server)]
+
+    def where(self, server):
+        """Where the guest is: {host: 'running' | 'paused' | 'shutoff'}."""
+        return self.world.where(server['id'])
+
+    def disks(self, server):
+        """Where the server has a disk: {host: what is on it}."""
+        found = {host: h.disks.get(server['id'])
+                 for host, h in self.world.hypervisors.items()}
+        return {host: disk for host, disk in found.items() if disk}
+
+    def running_on(self, server):
+        """The hosts where the guest's QEMU runs."""
+        return [host for host, state in self.where(server).items()
+                if state == 'running']
+
+    def devices(self, host):
+        """{address: (status, instance UUID)} of a host's virtual functions.
+
+        What Nova's database says.
+        """
+        ctxt = context.get_admin_context()
+        node = objects.ComputeNode.get_first_node_by_host_for_old_compat(
+            ctxt, host)
+        return {device.address: (device.status, device.instance_uuid)
+                for device in objects.PciDeviceList.get_by_compute_node(
+                    ctxt, node.id) if device.dev_type == 'type-VF'}
+
+    def devices_of_guest(self, host, server):
+        """The PCI devices in the XML of a guest on a host."""
+        domain = self.hypervisor(host).domains.get(server['id'])
+        return domain.pci_addresses() if domain is not None else []
+
+    def allocations(self, consumer):
+        """What a consumer has in Placement: {host: resources}."""
+        api = releases.placement(self)
+        found = api.get('/allocations/%s' % consumer).body['allocations']
+        return {api.get('/resource_providers/%s' % provider).body['name']:
+                allocation['resources']
+                for provider, allocation in found.items()}
