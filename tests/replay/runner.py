@@ -90,7 +90,7 @@ def play(scenario, guards, env, folder, tick, limit=LIMIT, environ=None):
 def _start(scenario, guard, env, folder, limit, environ):
     record = _record_path(folder, scenario.name, guard)
     if os.path.exists(record):
-        pass
+        os.unlink(record)
     return process.Child(
         [env.python, '-m', 'testtools.run', scenario.test],
         log_path(folder, scenario.name, guard), limit,
