@@ -143,7 +143,8 @@ class Facts(object):
     def _may_be_of_job(self, record):
         if record.source != self.host or record.status == 'completed':
             return False
-        elapsed = self.observation.job.elapsed
+        job = self.observation.job
+        elapsed = job.elapsed if job else None
         if elapsed is None or record.changed is None:
             return True
         return record.changed + CLOCK_SKEW >= self.observed_at - elapsed

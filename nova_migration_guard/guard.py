@@ -20,6 +20,7 @@ something that an error path has to remember.
 import dataclasses
 import threading
 import time
+import typing
 import weakref
 
 from oslo_config import cfg
@@ -38,7 +39,7 @@ CONF = cfg.CONF
 # How many instances are settled at the same time.
 SETTLED_AT_ONCE = 16
 
-_guards = weakref.WeakKeyDictionary()
+_guards: typing.MutableMapping = weakref.WeakKeyDictionary()
 
 
 def for_manager(manager):

@@ -250,10 +250,10 @@ class _Look(object):
 
 def _disks(xml):
     """The target names of a domain's disks, media drives left out."""
-    found = ElementTree.fromstring(xml).findall('./devices/disk')
-    return [disk.find('target').get('dev') for disk in found
-            if disk.get('device', 'disk') in ('disk', 'lun') and
-            disk.find('target') is not None]
+    return [target.get('dev')
+            for disk in ElementTree.fromstring(xml).findall('./devices/disk')
+            if disk.get('device', 'disk') in ('disk', 'lun')
+            for target in disk.findall('target')]
 
 
 class LibvirtJobs(object):

@@ -17,6 +17,7 @@ are not to be shared between threads.
 """
 
 import calendar
+import typing
 
 from nova import context as nova_context
 from nova import exception
@@ -92,7 +93,7 @@ class NovaHost(object):
 
         :returns: {instance uuid: [:class:`nova_migration_guard.facts.Record`]}
         """
-        found = {}
+        found: typing.Dict[str, typing.List[facts.Record]] = {}
         for migration in self._open_migrations():
             found.setdefault(migration.instance_uuid, []).append(
                 _record(migration))

@@ -19,6 +19,7 @@ since a job that runs is true and a record may be stale.
 
 import dataclasses
 import enum
+import typing
 
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
@@ -98,7 +99,6 @@ def _judge_migration_without_job(known):
                  known.guest.value)
 
 
-
 def not_novas(seen, is_instance):
     """Name the jobs that the guard leaves alone and reports (rule R9).
 
@@ -106,7 +106,8 @@ def not_novas(seen, is_instance):
     :param is_instance: whether the domain is an instance of this host
     :returns: a list of descriptions for the log
     """
-    job, found = seen.job, []
+    job = seen.job
+    found: typing.List[str] = []
     if job is None:
         return found
     operations = libvirt_jobs.Operation

@@ -23,6 +23,7 @@ libvirt calls Nova's connection hands to a native thread.
 
 import threading
 import time
+import typing
 
 
 class CallTimeout(Exception):
@@ -113,7 +114,8 @@ class Workers(object):
             is in the second with a :class:`CallTimeout`, and its call goes on
         """
         deadline = time.monotonic() + budget
-        calls, results, errors = {}, {}, {}
+        calls, results = {}, {}
+        errors: typing.Dict[typing.Hashable, Exception] = {}
         for key in keys:
             try:
                 calls[key] = self._start(

@@ -18,9 +18,10 @@ it is applied, because it imports the part of Nova that it patches.
 """
 
 import importlib
+import typing
 
 _MODULES = ('compute_manager', 'resource_tracker')
-_applied = []
+_applied: typing.List[str] = []
 
 
 def applied():

@@ -18,6 +18,7 @@ and its migrations as one picture. Upstream made one move atomic instead:
 ``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
 """
 
+import typing
 import weakref
 
 from oslo_config import cfg
@@ -29,7 +30,7 @@ CONF = cfg.CONF
 MODULE = 'nova.compute.resource_tracker'
 
 # The instances of the audit that each tracker is at.
-_audits = weakref.WeakKeyDictionary()
+_audits: typing.MutableMapping = weakref.WeakKeyDictionary()
 
 
 def _active():

@@ -256,7 +256,6 @@ class MainTestCase(_TestCase):
         self.assertIn('interrupted', self.err.getvalue())
         self.assertEqual([], self._logs())
 
-
     def test_what_is_ignored_stays_ignored(self):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.assertEqual(0, self._main())
