@@ -30,6 +30,7 @@ from nova_migration_guard import facts
 LOG = logging.getLogger(__name__)
 
 LIVE_MIGRATION = 'live-migration'
+RESIZE_REVERTING = 'resize_reverting'
 
 # What ComputeManager.init_host loads with its instances, on any release.
 _INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
@@ -186,24 +187,65 @@ class NovaHost(object):
             nova_context.get_admin_context(), instance)
 
 
-def arrived_during_audit(tracker, context, known, nodename):
-    """Read which instances of a node an audit has missed.
-
-    One query when it has missed none, two when it has.
+def uuids_on_host(tracker, context):
+    """Read the UUIDs of a host's instances, in one light query.
 
     :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``
     :param context: the audit's request context
-    :param known: the UUIDs of the instances that the audit knows
-    :param nodename: the node that is audited
-    :returns: a list of ``nova.objects.Instance``
+    :returns: a set
     """
-    uuids = objects.InstanceList.get_uuids_by_host(context, tracker.host)
-    if set(uuids) <= known:
-        return []
-    return [instance for instance in objects.InstanceList.get_by_host_and_node(
-                context, tracker.host, nodename,
-                expected_attrs=_AUDITED_ATTRIBUTES)
-            if instance.uuid not in known]
+    return set(objects.InstanceList.get_uuids_by_host(context, tracker.host))
+
+
+def holders(tracker):
+    """The UUIDs for which a tracker holds devices or a move's claim.
+
+    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
+        caller holds its ``compute_resources`` lock
+    :returns: a set
+    """
+    found = set(tracker.tracked_migrations)
+    if tracker.pci_tracker:
+        found.update(tracker.pci_tracker.claims)
+        found.update(tracker.pci_tracker.allocations)
+    return found
+
+
+def reverting(context):
+    """Read the UUIDs of the instances whose resize is being reverted.
+
+    :param context: the audit's request context
+    :returns: a set; of the whole cell, since the instance's host is still
+        the one that it leaves
+    """
+    return {instance.uuid for instance in objects.InstanceList.get_by_filters(
+        context, {'task_state': [RESIZE_REVERTING], 'deleted': False},
+        expected_attrs=[])}
+
+
+def audited_instances(context, uuids):
+    """Read instances as the audit reads its own, in one query.
+
+    :param context: the audit's request context
+    :param uuids: their UUIDs
+    :returns: a list of ``nova.objects.Instance``, without deleted ones
+    """
+    return list(objects.InstanceList.get_by_filters(
+        context, {'uuid': sorted(uuids), 'deleted': False},
+        expected_attrs=_AUDITED_ATTRIBUTES))
+
+
+def moves(context, uuid):
+    """Read the migrations of an instance, newest first.
+
+    :param context: the audit's request context
+    :param uuid: the instance's UUID
+    :returns: a list of ``nova.objects.Migration``
+    """
+    return sorted(
+        objects.MigrationList.get_by_filters(
+            context, {'instance_uuid': uuid}),
+        key=lambda migration: migration.id, reverse=True)
 
 
 def count_usage(tracker, context, instance, nodename):

@@ -13,47 +13,131 @@
 """Completes the picture from which a resource audit computes.
 
 The audit reads the instances of its host and then the migrations in progress.
-A move to this host that ends between the two is in neither: when the
-instances were read its host was still the old one, and when the migrations
-were read it had ended (bug 1896463). The audit then frees the devices of a
-guest that uses them, and counts none of its CPUs and memory.
+What a guest of the host holds is freed when the guest is in neither list, and
+there are moves in whose middle it is in neither although it is here, arriving
+or returning:
 
-Every move saves the instance's host before it ends its migration. So an
-instance that is missing from both lists has this host in the database by the
-time that the second has been read, and one more look at the instances finds
-it. No move can begin meanwhile: a claim needs the lock that the audit holds.
+*Arrived.* A move to this host ends between the two reads. When the instances
+were read its host was still the old one, and when the migrations were read it
+had ended (bug 1896463). Every move saves the instance's host before it ends
+its migration, so by the time that the second list has been read the database
+has this host, and one more look at the instances finds it.
+
+*Arriving.* A live migration claims devices here before its record names this
+host: the conductor saves the destination after it has bound the ports there.
+
+*Returning.* A revert of a resize or cold migration ends its record on the
+destination, and the source takes the instance back when it gets the cast that
+follows. Until then the record is no longer in progress and the host is still
+the destination's.
+
+No other move can begin or take a step meanwhile: a claim needs the lock that
+the audit holds.
 """
+
+import typing
+import weakref
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_migration_guard import facts
 from nova_migration_guard import nova_host
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
+# The trackers that have completed an audit. The first one of a process knows
+# of no claim but those of devices, which are in the database.
+_audited: typing.MutableSet = weakref.WeakSet()
 
-def complete(tracker, context, nodename, instances, by_uuid):
-    """Add the instances that the audit has missed to its own lists.
+
+class Audit(object):
+    """One audit, at the point where it has read both of its lists.
 
     :param tracker: the ``nova.compute.resource_tracker.ResourceTracker``
         whose audit it is; the caller holds its ``compute_resources`` lock
     :param context: the audit's request context
     :param nodename: the node that is audited
+    :param migrations: the audit's ``nova.objects.MigrationList``, corrected
+        in place; ``clean_usage`` gets it later
     :param instances: the audit's ``nova.objects.InstanceList``, corrected in
         place; ``clean_usage`` gets it later
     :param by_uuid: the audit's {uuid: instance}, corrected in place
     """
-    known = {instance.uuid for instance in instances}
-    for instance in nova_host.arrived_during_audit(
-            tracker, context, known, nodename):
+
+    def __init__(self, tracker, context, nodename, migrations, instances,
+                 by_uuid):
+        self._tracker = tracker
+        self._context = context
+        self._nodename = nodename
+        self._migrations = migrations
+        self._instances = instances
+        self._by_uuid = by_uuid
+
+    def complete(self):
+        """Add what the audit has missed to its own lists.
+
+        One query when it has missed nothing, two when an instance arrived,
+        and one more for each instance that is arriving or returning. The
+        first audit of a process makes one more.
+        """
+        known = {instance.uuid for instance in self._instances}
+        missed = nova_host.uuids_on_host(self._tracker, self._context) - known
+        known.update(
+            migration.instance_uuid for migration in self._migrations)
+        missed |= nova_host.holders(self._tracker) - known
+        if self._tracker not in _audited:
+            missed |= nova_host.reverting(self._context) - known
+            _audited.add(self._tracker)
+        if missed:
+            for instance in nova_host.audited_instances(
+                    self._context, missed):
+                self._look_at(instance)
+
+    def _look_at(self, instance):
+        if instance.host == self._tracker.host:
+            if instance.node == self._nodename and self._may_keep(
+                    instance, 'arrived while the audit ran'):
+                self._count(instance)
+        elif instance.task_state == facts.MIGRATING:
+            self._keep_move(instance, 'is arriving', self._is_arriving)
+        elif instance.task_state == nova_host.RESIZE_REVERTING:
+            self._keep_move(instance, 'is returning', self._is_returning)
+
+    def _keep_move(self, instance, why, belongs_here):
+        for migration in nova_host.moves(self._context, instance.uuid):
+            if belongs_here(instance, migration):
+                if self._may_keep(instance, why):
+                    self._migrations.objects.append(migration)
+                return
+
+    def _is_arriving(self, instance, migration):
+        return (migration.migration_type == nova_host.LIVE_MIGRATION and
+                migration.status in facts.OPEN_STATUSES and
+                migration.dest_compute in (None, self._tracker.host))
+
+    def _is_returning(self, instance, migration):
+        context = instance.migration_context
+        return (migration.status == 'reverted' and
+                migration.source_compute == self._tracker.host and
+                migration.source_node == self._nodename and
+                (context is None or context.migration_id == migration.id))
+
+    @staticmethod
+    def _may_keep(instance, why):
+        """Say in the log what is missing, and tell whether to add it."""
         if CONF.migration_guard.mode == 'report':
-            LOG.warning('The resource audit has missed an instance that '
-                        'arrived while it ran; its resources would be kept.',
+            LOG.warning('The resource audit has missed the instance, which '
+                        '%s; its resources would be kept.', why,
                         instance=instance)
-            continue
-        LOG.info('The resource audit had missed an instance that arrived '
-                 'while it ran; its resources are kept.', instance=instance)
-        instances.objects.append(instance)
-        by_uuid[instance.uuid] = instance
-        nova_host.count_usage(tracker, context, instance, nodename)
+            return False
+        LOG.info('The resource audit had missed the instance, which %s; its '
+                 'resources are kept.', why, instance=instance)
+        return True
+
+    def _count(self, instance):
+        self._instances.objects.append(instance)
+        self._by_uuid[instance.uuid] = instance
+        nova_host.count_usage(
+            self._tracker, self._context, instance, self._nodename)

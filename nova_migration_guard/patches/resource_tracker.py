@@ -55,12 +55,12 @@ def _update_usage_from_migrations(wrapped, tracker, args, kwargs):
     and ``clean_usage``, which frees devices, before it.
     """
     def audit_of(context, migrations, nodename):
-        return context, nodename
+        return context, nodename, migrations
 
     if _active() and tracker in _audits:
-        context, nodename = audit_of(*args, **kwargs)
-        instances, by_uuid = _audits.pop(tracker)
-        resource_guard.complete(tracker, context, nodename, instances, by_uuid)
+        resource_guard.Audit(
+            tracker, *(audit_of(*args, **kwargs) + _audits.pop(tracker))
+        ).complete()
     return wrapped(*args, **kwargs)
 
 

@@ -106,9 +106,23 @@ class CallAfter(fixtures.Fixture):
     def _setUp(self):
         original = getattr(self._owner, self._name)
 
-        def method(instance, *args, **kwargs):
-            result = original(instance, *args, **kwargs)
-            self._function(instance)
+        # Nova's methods have a parameter named instance
+        def method(method_self, *args, **kwargs):
+            result = original(method_self, *args, **kwargs)
+            self._function(method_self)
             return result
+        self.useFixture(fixtures.MockPatchObject(
+            self._owner, self._name, method))
+
+
+class CallBefore(CallAfter):
+    """Call something each time that a method of Nova is called."""
+
+    def _setUp(self):
+        original = getattr(self._owner, self._name)
+
+        def method(method_self, *args, **kwargs):
+            self._function(method_self)
+            return original(method_self, *args, **kwargs)
         self.useFixture(fixtures.MockPatchObject(
             self._owner, self._name, method))

@@ -31,6 +31,9 @@ EVACUATION_ON_STOCK = (GIVEN_TWICE if releases.evacuation_races_audit() else
 class ArrivalTestCase(cloud.CloudTestCase):
     """Two hosts with one virtual function each, and a guest that moves."""
 
+    #: Where the guest is in the end.
+    HOST = 'host-b'
+
     def setUp(self):
         super(ArrivalTestCase, self).setUp()
         self.enable_pci(alias='vf')
@@ -63,15 +66,15 @@ class ArrivalTestCase(cloud.CloudTestCase):
             returns it
         """
         # the next audit does not mend what the first one broke
-        self.audit('host-b')
+        self.audit(self.HOST)
         second = another()
-        mine = self.devices_of_guest('host-b', server)
+        mine = self.devices_of_guest(self.HOST, server)
         self.assertEqual(1, len(mine))
-        self.must(self.devices_of_guest('host-b', second) != mine,
-                  GIVEN_TWICE, '%s, %s' % (mine, self.devices('host-b')))
+        self.must(self.devices_of_guest(self.HOST, second) != mine,
+                  GIVEN_TWICE, '%s, %s' % (mine, self.devices(self.HOST)))
         self.assertEqual('ERROR', self.api.get_server(second['id'])['status'])
         self.assertEqual({('allocated', server['id'])},
-                         set(self.devices('host-b').values()))
+                         set(self.devices(self.HOST).values()))
 
     def _must_be_free(self, host):
         """One quiet audit, and nothing is kept that no guest has."""

@@ -19,25 +19,36 @@ from tests.replay import process
 from tests.replay import timeline
 
 #: Seconds that one run may take.
-LIMIT = 300
+LIMIT = 600
 #: Lines of a log that are shown when a run broke.
 TAIL = 20
+_NO_EVENTLET = 'OS_NOVA_DISABLE_EVENTLET_PATCHING'
 
 
 class Broken(Exception):
     """A run gave no result to trust; its text says why."""
 
 
-def _clean_environ(environ, guard, record):
+def _native_threads(release):
+    """Whether nova-compute of a release runs native threads by itself.
+
+    It does from 34 on; earlier ones run on eventlet.
+    """
+    return int(release.split('.')[0]) >= 34
+
+
+def _clean_environ(environ, release, guard, record, limit):
     env = {name: value for name, value in environ.items()
-           if not name.startswith(('OS_', 'NMG_'))}
+           if name == _NO_EVENTLET or not name.startswith(('OS_', 'NMG_'))}
+    # the fixtures' own default is eventlet, whatever the release's is
+    env.setdefault(_NO_EVENTLET, str(_native_threads(release)).lower())
     env.update({
         'NMG_GUARD': guard,
         'NMG_EVENTS': record,
         'OS_STDOUT_CAPTURE': '1',
         'OS_STDERR_CAPTURE': '1',
         'OS_LOG_CAPTURE': '1',
-        'OS_TEST_TIMEOUT': str(LIMIT),
+        'OS_TEST_TIMEOUT': str(limit),
         # Nova's dependencies warn of their own deprecations by the hundred
         'PYTHONWARNINGS': 'ignore',
         'PYTHONPATH': environment.TOP,
@@ -94,7 +105,8 @@ def _start(scenario, guard, env, folder, limit, environ):
     return process.Child(
         [env.python, '-m', 'testtools.run', scenario.test],
         log_path(folder, scenario.name, guard), limit,
-        env=_clean_environ(environ, guard, record), cwd=environment.TOP)
+        env=_clean_environ(environ, env.release, guard, record, limit),
+        cwd=environment.TOP)
 
 
 def _result(scenario, guard, child, folder):

@@ -262,6 +262,7 @@ class MainTestCase(_TestCase):
         self.assertEqual(signal.SIG_IGN, signal.getsignal(signal.SIGHUP))
 
 
+@testtools.skipIf(sys.version_info < (3, 8), 'tools/replay refuses it')
 class ProgramTestCase(testtools.TestCase):
 
     def _program(self, *argv, **kwargs):
@@ -294,3 +295,16 @@ class ProgramTestCase(testtools.TestCase):
         self.assertIn('tools/replay: --venv /nowhere: no virtualenv',
                       done.stderr)
         self.assertNotIn('Traceback', done.stderr)
+
+
+@testtools.skipIf(sys.version_info >= (3, 8), 'tools/replay runs on it')
+class OldPythonTestCase(testtools.TestCase):
+
+    def test_is_refused(self):
+        done = subprocess.run(
+            [sys.executable, os.path.join(environment.TOP, 'tools',
+                                          'replay')],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            universal_newlines=True, timeout=60)
+        self.assertEqual(1, done.returncode)
+        self.assertIn('needs Python 3.8 or later; this is 3.7', done.stderr)

@@ -53,9 +53,6 @@ class _Tools(object):
                 return '/usr/bin/python' + version
         raise self.Failure('none')
 
-    def libvirt_requirement(self):
-        return None
-
 
 class _TestCase(testtools.TestCase):
 
@@ -198,15 +195,9 @@ class OwnTestCase(_TestCase):
         self.assertEqual((folder + '/bin/python', '34.0.0'), env)
         self.assertEqual(
             [sys.executable, self.folder + '/tools/make-venv', '34.0.0',
-             folder, '--python', '/usr/bin/python3.11',
-             '--no-libvirt-python'], called[0])
+             folder, '--no-libvirt-python', '--python',
+             '/usr/bin/python3.11'], called[0])
         self.assertIn('nova 34.0.0: installing ...', self.told.getvalue())
-
-    def test_with_libvirt_where_its_headers_are(self):
-        called = []
-        self.tools.libvirt_requirement = lambda: 'libvirt-python'
-        self._own(lambda argv, *args, **kwargs: called.append(argv) or 0)
-        self.assertNotIn('--no-libvirt-python', called[0])
 
     def test_failed(self):
         text = self._refused(self._own, lambda *args, **kwargs: 1)

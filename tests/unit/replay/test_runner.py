@@ -32,7 +32,8 @@ class PlayTestCase(testtools.TestCase):
         super().setUp()
         self.folder = self.useFixture(fixtures.TempDir()).path
 
-    def _play(self, script, guards=('off',), limit=30):
+    def _play(self, script, guards=('off',), limit=30, release='34.0.0',
+              **environ):
         """Play with a shell script in the place of Nova's Python."""
         python = os.path.join(self.folder, 'python')
         with open(python, 'w') as stream:
@@ -40,9 +41,10 @@ class PlayTestCase(testtools.TestCase):
         os.chmod(python, stat.S_IRWXU)
         results = runner.play(
             catalog.SCENARIOS['restart-mid-migration'], guards,
-            environment.Environment(python, '34.0.0'), self.folder,
+            environment.Environment(python, release), self.folder,
             lambda: None, limit=limit,
-            environ=dict(os.environ, OS_DEBUG='1', NMG_OTHER='1'))
+            environ=dict(os.environ, OS_DEBUG='1', NMG_OTHER='1',
+                         **environ))
         return results[0] if len(guards) == 1 else results
 
     def _record(self, record):
@@ -76,6 +78,18 @@ class PlayTestCase(testtools.TestCase):
         # what is set for other tests is not meant for this one
         self.assertNotIn('OS_DEBUG', log)
         self.assertNotIn('NMG_OTHER', log)
+
+    @ddt.data(('34.0.0', {}, 'true'), ('33.0.2', {}, 'false'),
+              ('20.1.1', {}, 'false'),
+              ('34.0.0', {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'false'},
+               'false'))
+    @ddt.unpack
+    def test_threads_as_the_release_has_them(self, release, environ, wanted):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_NOVA_DISABLE_EVENTLET_PATCHING'))
+        self._play('env', release=release, **environ)
+        self.assertIn('OS_NOVA_DISABLE_EVENTLET_PATCHING=%s\n' % wanted,
+                      self._log())
 
     def test_failed_test_with_a_bad_end_is_a_result(self):
         run = self._play(self._record(samples.restart_stock()) + 'exit 1')

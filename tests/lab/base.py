@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What tests on the lab have in common."""
+
+import atexit
+import os
+import threading
+
+import testtools
+from testtools import content
+
+from tests.lab import lab
+from tests.lab import progress
+from tests.lab import settings as lab_settings
+
+_lock = threading.Lock()
+_labs = []
+
+
+def shared_lab():
+    """The lab of this test run.
+
+    It is brought up by the first test, unless it is up already, and taken
+    down at the end by whoever brought it up. ``NOVA_LAB_RELEASE``,
+    ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what it is.
+    """
+    with _lock:
+        if not _labs:
+            settings = lab_settings.Settings.from_environ(
+                compute_options=OPTIONS)
+            found, brought_up = lab.connect(settings)
+            if brought_up:
+                atexit.register(found.parts.down)
+            _labs.append(found)
+        return _labs[0]
+
+
+#: Shorter times than the defaults, so that tests need not wait for them.
+OPTIONS = {'migration_guard': {
+    'abort_timeout': 10, 'startup_timeout': 20, 'call_timeout': 5,
+    'settle_interval': 5}}
+
+
+class LabTestCase(testtools.TestCase):
+    """A test with a lab of which every part runs when it begins.
+
+    :cvar guard: whether nova-compute has the guard
+    :cvar options: {section: {option: value}}, more for nova-compute
+    """
+
+    guard = True
+    options = OPTIONS
+
+    def setUp(self):
+        super(LabTestCase, self).setUp()
+        transcript = progress.Transcript()
+        transcript.__enter__()
+        self.addCleanup(transcript.__exit__, None, None, None)
+        self.addDetail('transcript', content.Content(
+            content.UTF8_TEXT, lambda: [transcript.text().encode()]))
+        progress.say('=== ' + self.id())
+        self.lab = shared_lab()
+        self.addOnException(self._say_where_the_logs_are)
+        self.addCleanup(self.lab.mend)
+        self.lab.configure_computes(self.guard, self.options)
+
+    def _say_where_the_logs_are(self, exc_info):
+        progress.say('FAILED: %s; logs: %s' % (
+            str(exc_info[1]).partition('\n')[0], os.path.realpath(
+                str(self.lab.parts.settings.logs))))
+
+    def boot(self, host):
+        """Boot a server that is gone, with its traces, after the test."""
+        server = self.lab.boot(host)
+        self.addCleanup(self._forget, server)
+        return server
+
+    def _forget(self, server):
+        self.lab.mend()
+        self.lab.forget(server)

@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""The configuration files of the services."""
+
+import configparser
+
+from tests.lab import broker
+from tests.lab import database
+from tests.lab import settings as lab_settings
+
+#: What a paste pipeline has for Keystone's middleware is replaced by this.
+OPEN_AUTH = 'open_auth:filter_factory'
+
+
+def write(path, *parts):
+    """Write an INI file.
+
+    :param path: ``pathlib.Path``
+    :param parts: {section: {option: value}}, later ones win
+    """
+    parser = _parser()
+    for part in parts:
+        for section, options in part.items():
+            # configparser treats DEFAULT apart: it needs no section
+            if section != 'DEFAULT' and not parser.has_section(section):
+                parser.add_section(section)
+            for option, value in options.items():
+                if isinstance(value, bool):
+                    value = str(value).lower()
+                parser.set(section, option, str(value))
+    with path.open('w') as f:
+        parser.write(f)
+
+
+def write_paste(source, target):
+    """Write a paste configuration that lets everyone in.
+
+    :param source: ``pathlib.Path`` of the one that the service comes with
+    :param target: ``pathlib.Path``
+    """
+    parser = _parser()
+    with source.open() as f:
+        parser.read_file(f)
+    parser.set('filter:authtoken', 'paste.filter_factory', OPEN_AUTH)
+    with target.open('w') as f:
+        parser.write(f)
+
+
+def _parser():
+    parser = configparser.ConfigParser(
+        interpolation=None, default_section='DEFAULT', strict=False)
+    parser.optionxform = str
+    return parser
+
+
+def _endpoint(settings, port):
+    url = settings.url(port)
+    return {'auth_type': 'admin_token', 'endpoint': url,
+            'endpoint_override': url, 'token': lab_settings.TOKEN}
+
+
+def nova(settings, venv, host):
+    """What all Nova services have in common.
+
+    :param settings: of the lab
+    :param venv: folder of Nova's virtualenv
+    :param host: name of the host on which the service runs
+    """
+    compute = host in lab_settings.COMPUTE_HOSTS
+    state = settings.compute_path if compute else settings.storage(host)
+    return {
+        'DEFAULT': {
+            'host': host,
+            'my_ip': lab_settings.ADDRESSES[host],
+            'state_path': state,
+            'transport_url': broker.URL,
+            'debug': True,
+            'use_stderr': True,
+            'log_options': False,
+            # how soon the lab sees that a service is up
+            'report_interval': 3,
+        },
+        'oslo_concurrency': {'lock_path': state / 'locks'},
+        'oslo_messaging_notifications': {'driver': 'noop'},
+        'placement': _endpoint(settings, lab_settings.PLACEMENT_PORT),
+        'neutron': _endpoint(settings, lab_settings.NEUTRON_PORT),
+        'glance': {'endpoint_override': settings.url(
+            lab_settings.GLANCE_PORT)},
+        'nova_sys_admin': {
+            'helper_command': venv / 'bin' / 'privsep-helper'},
+        'vnc': {'enabled': False},
+    }
+
+
+def nova_control(settings):
+    """What nova-api, nova-conductor and nova-scheduler need besides."""
+    return {
+        'wsgi': {'api_paste_config': settings.etc / 'api-paste.ini'},
+        'database': {'connection': database.url('nova')},
+        'api_database': {'connection': database.url('nova_api')},
+        'conductor': {'workers': 1},
+        # the interval is that in which new compute hosts are found
+        'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 3},
+        'DEFAULT': {'osapi_compute_workers': 1},
+    }
+
+
+def nova_compute(settings, host):
+    """What nova-compute needs besides."""
+    return {
+        'DEFAULT': {
+            'compute_driver': 'libvirt.LibvirtDriver',
+            'ram_allocation_ratio': 1.0,
+            'reserved_host_memory_mb': 512,
+            'sync_power_state_interval': 20,
+        },
+        'libvirt': {
+            'virt_type': settings.virt_type,
+            'cpu_mode': 'none',
+            'images_type': 'raw',
+            'live_migration_uri': 'qemu+tcp://%s/system',
+            'live_migration_inbound_addr': lab_settings.ADDRESSES[host],
+            'live_migration_bandwidth': settings.bandwidth,
+        },
+        'workarounds': {'skip_cpu_compare_on_dest': True},
+        'migration_guard': {'enabled': settings.guard},
+    }
+
+
+def placement():
+    return {
+        'api': {'auth_strategy': 'noauth2'},
+        'placement_database': {'connection': database.url('placement')},
+        'oslo_policy': {'enforce_scope': False},
+    }
+
+
+def glance(settings):
+    store = settings.storage('glance')
+    return {
+        'DEFAULT': {'enabled_backends': 'files:file'},
+        'database': {'connection': database.url('glance')},
+        'paste_deploy': {
+            'flavor': 'keystone',
+            'config_file': settings.etc / 'glance' / 'glance-api-paste.ini'},
+        'glance_store': {'default_backend': 'files'},
+        'files': {'filesystem_store_datadir': store / 'images'},
+        'os_glance_staging_store': {
+            'filesystem_store_datadir': store / 'staging'},
+        'os_glance_tasks_store': {
+            'filesystem_store_datadir': store / 'tasks'},
+        'oslo_policy': {'enforce_scope': False},
+    }

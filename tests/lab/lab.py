@@ -1,0 +1,357 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What can be done to a lab, and what is seen of it.
+
+Each action says what it does, with the time, on standard error. Hosts are
+named as Nova names them: 'host-a', 'host-b', 'host-c'. A server is a uuid.
+"""
+
+import contextlib
+import os
+import signal as signals
+
+from tests.lab import clients
+from tests.lab import deployment
+from tests.lab import host as compute_host
+from tests.lab import namespaces
+from tests.lab import observer
+from tests.lab import progress
+from tests.lab import waiting
+
+#: Seconds for what nova-compute does, on a machine that is busy.
+PATIENCE = 300
+#: Up to 33 nova-compute waits at SIGTERM for what it is doing.
+SIGTERM_PATIENCE = 240
+#: Percent of the first disk that must be copied, so that a migration is in
+#: mid flight; and those at which it is too late to call it that.
+UNDER_WAY = 2
+TOO_LATE = 60
+
+
+class MigrationOver(AssertionError):
+    """A migration that should be in flight is not, or is nearly over."""
+
+
+class Lab(object):
+    """A lab that is up.
+
+    :param parts: Deployment
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
+        self._observer = observer.Observer(parts)
+
+    @property
+    def hosts(self):
+        """{name: ComputeHost}"""
+        return self.parts.hosts
+
+    # ---- users
+
+    def boot(self, host, name='guest'):
+        """Boot a server on a host, and wait until its guest ticks.
+
+        :returns: its uuid
+        """
+        images = self.parts.glance.get('/v2/images?name=guest')['images']
+        server = self.parts.nova.call('POST', '/servers', {'server': {
+            'name': name, 'flavorRef': 'lab', 'imageRef': images[0]['id'],
+            'networks': 'none', 'host': host}})['server']['id']
+        progress.say('boot %s on %s' % (server, host))
+        self.wait_until(
+            lambda: self.nova_says(server)[:2] == ('active', None), server,
+            'is built')
+        self.wait_until(lambda: self.hosts[host].console_tick(server),
+                        server, 'ticks on %s' % host)
+        return server
+
+    def live_migrate(self, server, host=None):
+        """Ask for a live migration with its disks.
+
+        :param host: destination; the scheduler's choice by default
+        :returns: the new Migration
+        :raises clients.ApiError: Nova refuses
+        """
+        progress.say('live migrate %s to %s' % (server, host))
+        before = len(self.migrations(server))
+        self._action(server, {'os-migrateLive': {
+            'host': host, 'block_migration': 'auto'}})
+        # the conductor makes the record, after the API has answered
+        return self.wait_until(lambda: self.migrations(server)[before:],
+                               server, 'has a record of the migration')[0]
+
+    def delete(self, server):
+        """Delete a server, and wait until Nova has no such server."""
+        progress.say('delete %s' % server)
+        self.parts.nova.call('DELETE', '/servers/' + server)
+        self.wait_until(lambda: self.nova_says(server) is None, server,
+                        'is deleted')
+
+    def reboot(self, server, kind='HARD'):
+        """Ask for a reboot."""
+        progress.say('reboot %s of %s' % (kind, server))
+        self._action(server, {'reboot': {'type': kind}})
+
+    def _action(self, server, body):
+        self.parts.nova.call('POST', '/servers/%s/action' % server, body)
+
+    def nova_says(self, server):
+        """(vm_state, task_state, host) by Nova's API; None without server."""
+        try:
+            found = self.parts.nova.get('/servers/' + server)['server']
+        except clients.ApiError as e:
+            if e.status == 404:
+                return None
+            raise
+        return (found['OS-EXT-STS:vm_state'], found['OS-EXT-STS:task_state'],
+                found['OS-EXT-SRV-ATTR:host'])
+
+    # ---- migrations
+
+    def wait_for_copy(self, server, source):
+        """Wait until the newest migration is in mid flight.
+
+        :param source: host
+        :raises MigrationOver: it has ended, or is too near to its end
+        """
+        def under_way():
+            migration = self.migrations(server)[-1]
+            if migration.status not in ('accepted', 'queued', 'preparing',
+                                        'running'):
+                raise MigrationOver(str(self.state(server)))
+            domain = self.hosts[source].domains().get(server, {})
+            disks = domain.get('disks', {}).values()
+            percent = max([100 * disk['done'] // max(1, disk['size'])
+                           for disk in disks] or [0])
+            if percent > TOO_LATE:
+                raise MigrationOver('%d %% of the disk is copied' % percent)
+            return migration.status == 'running' and percent >= UNDER_WAY
+        self.wait_until(under_way, server, 'is copied', interval=1)
+        progress.say('%s: the copy is under way' % server)
+
+    def migrations(self, server):
+        """What Nova's database has of a server: list of Migration."""
+        return self._observer.migrations(server)
+
+    def throttle(self, server, bandwidth):
+        """Set how fast the migrations of a server copy from now on.
+
+        :param bandwidth: MiB/s; 0: no limit
+        :raises LookupError: it runs on no host from which it is migrated
+        """
+        progress.say('throttle %s: %s' % (
+            server, '%d MiB/s' % bandwidth if bandwidth else 'no limit'))
+        for host in self.hosts.values():
+            domain = host.domains().get(server, {})
+            if domain.get('job'):
+                host.set_speed(domain['name'], bandwidth)
+                return
+        raise LookupError('no migration of %s runs' % server)
+
+    def finish_migration(self, server):
+        """Let the newest migration run to its end, whatever that is.
+
+        :returns: its status
+        """
+        def ended():
+            status = self.migrations(server)[-1].status
+            if status in ('completed', 'failed', 'cancelled', 'error'):
+                return status
+            with contextlib.suppress(LookupError, namespaces.CommandFailed,
+                                     compute_host.LibvirtAway):
+                self.throttle(server, 0)
+            return None
+        return self.wait_until(ended, server, 'has migrated', interval=2)
+
+    # ---- operators, and bad luck
+
+    def kill_compute(self, host, signal=signals.SIGKILL):
+        """Send nova-compute a signal, and wait until it is gone."""
+        process = self.parts.services.computes[host]
+        progress.say('%s to nova-compute on %s' % (
+            signals.Signals(signal).name, host))
+        process.stop(signal, PATIENCE if signal == signals.SIGKILL else
+                     SIGTERM_PATIENCE)
+
+    def start_compute(self, host, wait=True):
+        """Start nova-compute.
+
+        :param wait: until it has started and reports
+        """
+        reported = self._reports(host)
+        progress.say('start nova-compute on %s' % host)
+        self.parts.services.write_compute(host)
+        self.parts.services.computes[host].start()
+        if wait:
+            self.wait_for_compute(host, reported)
+
+    def wait_for_compute(self, host, reported=None):
+        """Wait until nova-compute has started: it reports after init_host.
+
+        :param reported: how often it had reported before
+        """
+        process = self.parts.services.computes[host]
+        reported = self._reports(host) if reported is None else reported
+
+        def reports():
+            if not process.alive:
+                raise AssertionError('nova-compute on %s ended; see %s' % (
+                    host, process.log))
+            return self._reports(host) > reported
+        waiting.wait_until(reports, 'nova-compute on %s reports; see %s' % (
+            host, process.log), PATIENCE)
+        progress.say('nova-compute on %s reports' % host)
+
+    def _reports(self, host):
+        counts = {row['host']: int(row['report_count'])
+                  for row in self.parts.database.rows(
+                      'nova', 'select host, report_count from services where '
+                      "`binary` = 'nova-compute'")}
+        return counts[host]
+
+    def configure_computes(self, guard, options):
+        """Have every nova-compute run with these options.
+
+        They are started again unless they have them already.
+
+        :param guard: whether with the guard
+        :param options: {section: {option: value}}, more of them
+        """
+        settings = self.parts.settings
+        if (settings.guard, settings.compute_options) == (guard, options):
+            return
+        progress.say('nova-compute %s the guard, %s' % (
+            'with' if guard else 'without', options))
+        settings.guard = guard
+        settings.compute_options = options
+        self.parts.remember()
+        before = {host: self._reports(host) for host in self.hosts}
+        for host in self.hosts:
+            self.kill_compute(host)
+            self.start_compute(host, wait=False)
+        for host, reported in before.items():
+            self.wait_for_compute(host, reported)
+
+    def stop_libvirtd(self, host, signal=signals.SIGKILL):
+        """Stop libvirtd; its QEMUs go on."""
+        progress.say('%s to libvirtd on %s' % (
+            signals.Signals(signal).name, host))
+        self.hosts[host].libvirtd.stop(signal)
+
+    def start_libvirtd(self, host):
+        progress.say('start libvirtd on %s' % host)
+        self.hosts[host].start_libvirtd()
+
+    def freeze_qemu(self, server, host):
+        """Stop the QEMU of a server: neither guest nor monitor runs."""
+        progress.say('freeze the QEMU of %s on %s' % (server, host))
+        os.kill(self.hosts[host].emulator(server).pid, signals.SIGSTOP)
+
+    def thaw_qemu(self, server, host):
+        progress.say('thaw the QEMU of %s on %s' % (server, host))
+        os.kill(self.hosts[host].emulator(server).pid, signals.SIGCONT)
+
+    def cut_network(self, *hosts):
+        """Have hosts no longer reach each other.
+
+        They reach the controller and the other hosts as before.
+        """
+        self._isolate(hosts, 'on')
+
+    def heal_network(self, *hosts):
+        self._isolate(hosts or tuple(self.hosts), 'off')
+
+    def _isolate(self, hosts, isolated):
+        progress.say('isolation of %s: %s' % (', '.join(hosts), isolated))
+        for host in hosts:
+            self.parts.controller.run('ip', 'link', 'set', 'dev', host,
+                                      'type', 'bridge_slave', 'isolated',
+                                      isolated)
+
+    # ---- seeing
+
+    def state(self, server, label=''):
+        """The record of a server, which is also said.
+
+        :param label: why it is made
+        :returns: state.State
+        """
+        found = self._observer.observe(server)
+        progress.say('state%s\n%s' % (
+            ' ' + label if label else '',
+            '\n'.join('         ' + line
+                      for line in str(found).splitlines())))
+        return found
+
+    def wait_until(self, predicate, server, what, timeout=PATIENCE,
+                   interval=0.5):
+        """Wait until something is true of a server.
+
+        :raises waiting.WaitTimeout: it says what is true instead
+        """
+        return waiting.wait_until(
+            predicate, lambda: '%s %s\n%s' % (
+                server, what, self._observer.observe(server)),
+            timeout, interval)
+
+    # ---- order
+
+    def mend(self):
+        """Undo every failure: all runs, everyone reaches everyone."""
+        self.heal_network()
+        for name, host in self.hosts.items():
+            for emulator in host.emulators():
+                if emulator.frozen:
+                    self.thaw_qemu(emulator.uuid, name)
+            if not host.libvirtd.alive:
+                self.start_libvirtd(name)
+            if not self.parts.services.computes[name].alive:
+                self.start_compute(name)
+
+    def forget(self, server):
+        """Delete a server, and all that is left of it anywhere.
+
+        :returns: what a deletion by Nova has left: list of texts
+        """
+        migrations = self.migrations(server)
+        if self.nova_says(server):
+            self._action(server, {'os-resetState': {'state': 'active'}})
+            self.delete(server)
+        traces = []
+        for host in self.hosts.values():
+            traces += host.forget(server)
+        for consumer in [server] + [m.uuid for m in migrations]:
+            path = '/allocations/' + consumer
+            if self.parts.placement.get(path)['allocations']:
+                traces.append('allocation of ' + consumer)
+                self.parts.placement.call('DELETE', path)
+        for trace in traces:
+            progress.say('left behind: ' + trace)
+        return traces
+
+
+def connect(settings):
+    """The lab of some settings, brought up if it is not up.
+
+    :returns: (Lab, whether it was brought up by this call)
+    """
+    parts = deployment.Deployment(settings)
+    parts.lock()
+    if parts.is_up:
+        parts.recall()
+        progress.say('nova %s is up already' % settings.release)
+        return Lab(parts), False
+    parts.up()
+    return Lab(parts), True

@@ -1,0 +1,268 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""nova-compute dies in mid block migration and starts again (bug 1753676)."""
+
+import signal
+import time
+
+from tests.lab import base
+from tests.lab import clients
+
+#: From here on nova-compute aborts a running migration when it starts.
+ABORTS_AT_START = (20, 2)
+#: Seconds that nova-compute may take to start on a machine that is busy,
+#: beside what the guard may add.
+START = 120
+
+
+class RestartMidMigration(base.LabTestCase):
+    """A guest on A whose migration to B is in mid copy."""
+
+    def setUp(self):
+        super(RestartMidMigration, self).setUp()
+        self.server = self.boot('host-a')
+
+    # ---- steps
+
+    def begin(self):
+        """Migrate A -> B until the copy is under way."""
+        self.lab.live_migrate(self.server, 'host-b')
+        self.lab.wait_for_copy(self.server, 'host-a')
+        self.before = self.state('in mid migration')
+        self.assertEqual(('active', 'migrating', 'host-a'), self.before.nova)
+        self.assertEqual(['host-a'], self.before.running_on)
+        self.must_be_copied_by_libvirt(self.before)
+
+    def state(self, label):
+        return self.lab.state(self.server, label)
+
+    def wait_until_settled(self):
+        self.lab.wait_until(
+            lambda: self.lab.nova_says(self.server) == (
+                'active', None, 'host-a'),
+            self.server, 'is idle on host-a')
+
+    # ---- what must be true
+
+    def must_be_copied_by_libvirt(self, state):
+        """The job is in flight, whatever Nova knows of it."""
+        self.assertTrue(state.hosts['host-a'].has_job, state)
+        self.assertEqual('migration out', state.hosts['host-a'].job[
+            'operation'])
+        self.assertEqual(['running'], state.hosts['host-b'].emulators)
+
+    def must_be_on_alone(self, host, state):
+        """The guest ticks on a host, no other host has anything that runs."""
+        self.assertEqual([host], state.running_on, state)
+        self.assertFalse(state.hosts[host].has_job, state)
+        self.assertTrue(state.hosts[host].asked, state)
+        self.assertTrue(state.hosts[host].domain['persistent'])
+        for name, other in state.hosts.items():
+            self.assertIsNone(other.trouble)
+            if name != host:
+                self.assertIsNone(other.domain, state)
+                self.assertEqual([], other.emulators, state)
+
+    def must_be_as_before_the_migration(self):
+        """Idle on A, where the guest goes on; the record has ended."""
+        state = self.state('after the restart')
+        self.assertEqual(('active', None, 'host-a'), state.nova, state)
+        self.assertEqual('ACTIVE', state.server.status)
+        self.assertEqual([('host-b', 'cancelled')], state.statuses, state)
+        self.must_be_on_alone('host-a', state)
+        self.must_not_have_lost_writes(self.before, state, 'host-a')
+
+    def must_not_have_lost_writes(self, before, after, host):
+        self.assertGreaterEqual(after.hosts[host].disk,
+                                before.hosts['host-a'].disk, after)
+        self.assertGreaterEqual(after.hosts[host].console,
+                                before.hosts['host-a'].console, after)
+
+    def must_migrate_to(self, host):
+        """A second migration does what it should."""
+        before = self.state('before the migration to %s' % host)
+        self.lab.live_migrate(self.server, host)
+        self.assertEqual('completed', self.lab.finish_migration(self.server))
+        self.lab.wait_until(
+            lambda: self.lab.nova_says(self.server) == ('active', None, host),
+            self.server, 'is idle on %s' % host)
+        after = self.state('after the migration to %s' % host)
+        self.assertEqual('ACTIVE', after.server.status)
+        self.must_be_on_alone(host, after)
+        self.must_not_have_lost_writes(before, after, host)
+        self.assertIsNone(after.hosts['host-a'].files, after)
+        self.assertEqual((host, 'completed'), after.statuses[-1])
+
+    def must_be_held(self, state):
+        """Nova says MIGRATING, and refuses what users ask for."""
+        self.assertEqual(('active', 'migrating', 'host-a'), state.nova, state)
+        error = self.assertRaises(
+            clients.ApiError, self.lab.live_migrate, self.server, 'host-c')
+        self.assertEqual(409, error.status)
+
+
+class GuardedTestCase(RestartMidMigration):
+    """With the guard."""
+
+    guard = True
+
+    def test_killed(self):
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.must_be_copied_by_libvirt(self.state('nova-compute is dead'))
+        self.lab.start_compute('host-a')
+        self.wait_until_settled()
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_terminated(self):
+        self.begin()
+        self.lab.kill_compute('host-a', signal.SIGTERM)
+        self.must_be_copied_by_libvirt(self.state('nova-compute has ended'))
+        self.lab.start_compute('host-a')
+        self.wait_until_settled()
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_killed_with_libvirtd(self):
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.stop_libvirtd('host-a')
+        self.lab.start_libvirtd('host-a')
+        self.lab.start_compute('host-a')
+        self.wait_until_settled()
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_killed_while_qemu_is_frozen(self):
+        """libvirt's first question to such a QEMU hangs without limit.
+
+        nova-compute is killed a second time while it holds the instance.
+        """
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.freeze_qemu(self.server, 'host-a')
+        for attempt in ('first', 'second'):
+            begun = time.monotonic()
+            self.lab.start_compute('host-a')
+            self.assertLess(
+                time.monotonic() - begun,
+                START + self.options['migration_guard']['startup_timeout'])
+            self.must_be_held(self.state('%s start, frozen' % attempt))
+            self.lab.kill_compute('host-a')
+        self.lab.start_compute('host-a')
+        self.lab.thaw_qemu(self.server, 'host-a')
+        self.wait_until_settled()
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_killed_while_the_network_is_cut(self):
+        """The abort is accepted, and the job stays until B can be told."""
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.cut_network('host-a', 'host-b')
+        self.lab.start_compute('host-a')
+        state = self.state('started, network cut')
+        self.assertEqual(['host-a'], state.running_on)
+        self.must_be_held(state)
+        self.lab.heal_network('host-a', 'host-b')
+        self.wait_until_settled()
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_killed_with_libvirtd_of_the_destination(self):
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.stop_libvirtd('host-b')
+        self.lab.start_compute('host-a')
+        self.wait_until_settled()
+        self.lab.start_libvirtd('host-b')
+        # B's QEMU waited for what no longer comes; its libvirtd sees to that
+        self.lab.wait_until(
+            lambda: not self.lab.hosts['host-b'].emulators(), self.server,
+            'has no QEMU on host-b')
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_killed_on_both_hosts(self):
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.kill_compute('host-b')
+        self.lab.start_compute('host-a')
+        self.wait_until_settled()
+        self.lab.start_compute('host-b')
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-c')
+
+    def test_migration_ends_while_nova_compute_is_down(self):
+        """The guest runs on B, and is not started on A."""
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.throttle(self.server, 0)
+        self.lab.wait_until(
+            lambda: self.server not in self.lab.hosts['host-a'].domains(),
+            self.server, 'has left host-a')
+        self.lab.start_compute('host-a')
+        state = self.state('after the restart')
+        # held, unless it is known by now where it belongs
+        self.assertIn(state.nova, [('active', 'migrating', 'host-a'),
+                                   ('active', None, 'host-b')], state)
+        self.must_be_on_alone('host-b', state)
+        self.must_not_have_lost_writes(self.before, state, 'host-b')
+
+
+class StockTestCase(RestartMidMigration):
+    """Without the guard, where Nova has no fix of its own."""
+
+    guard = False
+
+    def setUp(self):
+        super(StockTestCase, self).setUp()
+        if self.lab.parts.settings.version >= ABORTS_AT_START:
+            self.skipTest('from 20.2.0 nova-compute aborts a running '
+                          'migration when it starts')
+
+    def test_killed(self):
+        """The report, step by step, to its end state."""
+        self.begin()
+        self.lab.kill_compute('host-a')
+        self.lab.start_compute('host-a')
+        state = self.state('after the restart')
+        # the root of it: idle, while libvirt copies on
+        self.assertEqual(('active', None, 'host-a'), state.nova, state)
+        self.must_be_copied_by_libvirt(state)
+
+        self.lab.live_migrate(self.server, 'host-c')
+        self.lab.wait_until(
+            lambda: self.lab.migrations(self.server)[-1].status == 'running',
+            self.server, 'migrates to host-c')
+        self.must_be_copied_by_libvirt(self.state('second migration'))
+
+        # the stream to B ends, and passes for the one to C
+        self.lab.throttle(self.server, 0)
+        self.lab.wait_until(
+            lambda: self.lab.nova_says(self.server)[0] == 'error',
+            self.server, 'is in ERROR')
+        # post-migration goes on: it cleans up where the guest has left
+        self.lab.wait_until(
+            lambda: self.lab.hosts['host-a'].files(self.server) is None,
+            self.server, 'has no disk on host-a')
+        state = self.state('end')
+        self.assertEqual('host-c', state.server.host, state)
+        self.assertEqual(['host-b'], state.running_on, state)
+        self.assertEqual(['running'], state.hosts['host-b'].emulators)
+        # the only complete disk is where Nova does not look for it
+        self.assertIsNone(state.hosts['host-a'].files, state)
+        self.assertGreaterEqual(state.hosts['host-b'].disk,
+                                self.before.hosts['host-a'].disk)
