@@ -14,11 +14,14 @@
 
 Applied once for the life of the process and never undone: each wrapper asks
 the options when it is called. A module of this package is imported only when
-it is applied, because it imports the part of Nova that it patches.
+it is applied, because it imports the part of Nova that it patches. It names
+the module of Nova in MODULE, and in PATCHES the wrapper of each function.
 """
 
 import importlib
 import typing
+
+import wrapt
 
 _MODULES = ('compute_manager', 'resource_tracker')
 _applied: typing.List[str] = []
@@ -37,5 +40,7 @@ def apply():
     if not _applied:
         for name in _MODULES:
             module = importlib.import_module('%s.%s' % (__name__, name))
-            _applied.extend(module.apply())
+            for function, wrapper in module.PATCHES.items():
+                wrapt.wrap_function_wrapper(module.MODULE, function, wrapper)
+                _applied.append(function)
     return applied()

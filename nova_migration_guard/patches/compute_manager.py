@@ -18,7 +18,6 @@ asks for an abort and resets the instance whatever comes of it.
 """
 
 from oslo_config import cfg
-import wrapt
 
 from nova_migration_guard import guard
 
@@ -72,10 +71,3 @@ PATCHES = {
     'ComputeManager._init_instance': _init_instance,
     'ComputeManager.cleanup_host': _cleanup_host,
 }
-
-
-def apply():
-    """Wrap the functions named in PATCHES, and return their names."""
-    for name, wrapper in PATCHES.items():
-        wrapt.wrap_function_wrapper(MODULE, name, wrapper)
-    return list(PATCHES)

@@ -22,7 +22,6 @@ import typing
 import weakref
 
 from oslo_config import cfg
-import wrapt
 
 from nova_migration_guard import resource_guard
 
@@ -70,10 +69,3 @@ PATCHES = {
     'ResourceTracker._update_usage_from_migrations':
         _update_usage_from_migrations,
 }
-
-
-def apply():
-    """Wrap the functions named in PATCHES, and return their names."""
-    for name, wrapper in PATCHES.items():
-        wrapt.wrap_function_wrapper(MODULE, name, wrapper)
-    return list(PATCHES)
