@@ -277,7 +277,9 @@ def _run(options, out, err):
         except environment.Failure as exc:
             replay.progress.stop()
             replay.progress.say('tools/replay: %s' % exc)
-            replay.tail(os.path.join(folder, 'virtualenv.log'))
+            log = os.path.join(folder, 'virtualenv.log')
+            keep = os.path.exists(log)
+            replay.tail(log)
             return BROKEN
         code = replay.finish()
         keep = code != SAFE or options.verbose

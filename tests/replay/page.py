@@ -107,8 +107,8 @@ def _table(run):
 
 def _run(run):
     return (
-        '<article id="%s"><h3>%s %s</h3>%s<p class="verdict">%s %s</p>%s'
-        '</article>'
+        '<article id="%s"><h3>%s %s</h3><div class="picture">%s</div>'
+        '<p class="verdict">%s %s</p>%s</article>'
         % (_anchor(run), html.escape(run.title), _badge(run),
            picture.Picture(run).svg(_anchor(run)), _badge(run),
            html.escape(catalog.meaning(run.verdict)), _table(run)))

@@ -61,8 +61,10 @@ tr.alarm { background: var(--alarm); }
 td.same { color: var(--soft); }
 td em { color: var(--red); font-style: normal; }
 summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
-.scroll { overflow-x: auto; }
+.scroll, .picture { overflow-x: auto; }
+.picture { margin: 0 -8px; padding: 0 8px; }
 svg { display: block; width: 100%; height: auto; overflow: visible;
+  min-width: 600px;
   font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 svg text { fill: var(--text); }
 svg .head { font-weight: 600; fill: var(--soft); }

@@ -326,8 +326,9 @@ class EvacuationRace(Scenario):
             driver.LibvirtDriver, step, on_b))
 
     def _evacuate(self):
-        self._kill('host-a')
+        self.cloud.crash_host('host-a')
         self.cloud.force_down('host-a')
+        self.event('host-a', 'loses power')
         self._begin_audit_after('spawn')
         self.cloud.evacuate(self.server, 'host-b')
         self._wait_until_idle_on('host-b')

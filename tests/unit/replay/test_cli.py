@@ -243,6 +243,19 @@ class MainTestCase(_TestCase):
         self.assertIn('tools/replay: no such luck', self.err.getvalue())
         self.assertEqual([], self.played)
         self.assertEqual('', self.out.getvalue())
+        self.assertEqual([], self._logs())
+
+    def test_virtualenv_that_cannot_be_made(self):
+        def fail(choice, told, log):
+            with open(log, 'w') as stream:
+                stream.write('no network\n')
+            raise environment.Failure('making it failed')
+
+        self.useFixture(fixtures.MockPatchObject(environment, 'own', fail))
+        self.assertEqual(2, cli.main([]))
+        self.assertIn('    no network\n', self.err.getvalue())
+        self.assertIn('the whole log: ', self.err.getvalue())
+        self.assertEqual(1, len(self._logs()))
 
     @ddt.data(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     def test_interrupted(self, number):
@@ -306,5 +319,5 @@ class OldPythonTestCase(testtools.TestCase):
                                           'replay')],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             universal_newlines=True, timeout=60)
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(2, done.returncode)
         self.assertIn('needs Python 3.8 or later; this is 3.7', done.stderr)
