@@ -222,6 +222,16 @@ class CloudTestCase(operations.Operations, views.Views,
         self.kill_compute(host)
         return self.start_compute(host)
 
+    def crash_host(self, host):
+        """A host loses power. Its disks stay."""
+        self.kill_compute(host)
+        self.hypervisor(host).power_off()
+
+    def revive_host(self, host):
+        """A host that lost power is back, and starts its nova-compute."""
+        self.hypervisor(host).power_on()
+        return self.start_compute(host)
+
     def force_down(self, host):
         """Tell Nova that a host's nova-compute is dead."""
         service = self.api.get_services(host=host, binary='nova-compute')[0]

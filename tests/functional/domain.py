@@ -190,6 +190,10 @@ class Domain(object):
     def shutdown(self):
         return self._stop(api.SHUTOFF_SHUTDOWN)
 
+    def lose_power(self):
+        """What is left when its host is up again."""
+        self._stop(api.SHUTOFF_UNKNOWN)
+
     def _stop(self, reason):
         if not self.active:
             raise api.error(api.ERR_OPERATION_INVALID, 'Requested operation '

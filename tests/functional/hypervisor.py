@@ -75,7 +75,7 @@ class World(object):
         self.blocked.add(token)
         try:
             waiting.wait_until(lambda: self.over or predicate(), what,
-                               timeout=300)
+                               timeout=900, interval=0.02)
         finally:
             self.blocked.discard(token)
 
@@ -243,6 +243,17 @@ class Hypervisor(object):
             domain, self.world.hypervisors[host], xml, flags)
         self.world.jobs.append(job)
         return job
+
+    def power_off(self):
+        """The host loses power: nothing runs on it, and nothing answers."""
+        self.away = True
+        for domain in list(self.domains.values()):
+            if domain.active:
+                domain.lose_power()
+
+    def power_on(self):
+        """The host is back, with its disks and what is defined."""
+        self.away = False
 
     def libvirtd_dies(self):
         """libvirtd is gone, and with it the jobs that it drove."""

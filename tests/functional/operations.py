@@ -113,11 +113,11 @@ class Operations(object):
 
     # ---- waiting
 
-    def wait_until(self, predicate, what, timeout=30):
+    def wait_until(self, predicate, what, timeout=waiting.TIMEOUT):
         """See :func:`tests.functional.waiting.wait_until`."""
         return waiting.wait_until(predicate, what, timeout)
 
-    def wait_for_server(self, server, predicate, timeout=30):
+    def wait_for_server(self, server, predicate, timeout=waiting.TIMEOUT):
         """Wait until a server is as it should be.
 
         :param predicate: called with the server as the API shows it
@@ -133,7 +133,7 @@ class Operations(object):
             seen['OS-EXT-SRV-ATTR:host'], seen.get('fault')), timeout)
         return seen
 
-    def wait_for_job(self, server, timeout=30):
+    def wait_for_job(self, server, timeout=waiting.TIMEOUT):
         """Wait until libvirt migrates a server's guest.
 
         :returns: the :class:`~tests.functional.migration_job.MigrationJob`

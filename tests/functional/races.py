@@ -31,11 +31,11 @@ class AuditAcrossArrival(fixtures.Fixture):
     :param test: the :class:`~tests.functional.cloud.CloudTestCase`
     :param host: the audited host, where the instance arrives
     :param arrived: tells whether instance and migration are written down
-    :param patience: seconds after which it goes on all the same. Releases
-        where the arrival waits for the audit's lock need that.
+    :param patience: seconds after which it goes on all the same. Few will do
+        where the arrival waits for the audit's lock.
     """
 
-    def __init__(self, test, host, arrived, patience=5):
+    def __init__(self, test, host, arrived, patience=waiting.TIMEOUT):
         super(AuditAcrossArrival, self).__init__()
         self._test = test
         self._host = host
@@ -89,8 +89,8 @@ class AuditAcrossArrival(fixtures.Fixture):
                            'the end of the audit')
 
 
-class CallAfter(fixtures.Fixture):
-    """Call something each time that a method of Nova returns.
+class _Call(fixtures.Fixture):
+    """Call something each time that a method of Nova is called.
 
     :param owner: the class
     :param name: the method's name
@@ -98,7 +98,7 @@ class CallAfter(fixtures.Fixture):
     """
 
     def __init__(self, owner, name, function):
-        super(CallAfter, self).__init__()
+        super(_Call, self).__init__()
         self._owner = owner
         self._name = name
         self._function = function
@@ -108,21 +108,23 @@ class CallAfter(fixtures.Fixture):
 
         # Nova's methods have a parameter named instance
         def method(method_self, *args, **kwargs):
-            result = original(method_self, *args, **kwargs)
-            self._function(method_self)
-            return result
+            return self._run(original, method_self, *args, **kwargs)
         self.useFixture(fixtures.MockPatchObject(
             self._owner, self._name, method))
 
 
-class CallBefore(CallAfter):
-    """Call something each time that a method of Nova is called."""
+class CallBefore(_Call):
+    """Call something each time before a method of Nova runs."""
 
-    def _setUp(self):
-        original = getattr(self._owner, self._name)
+    def _run(self, original, method_self, *args, **kwargs):
+        self._function(method_self)
+        return original(method_self, *args, **kwargs)
 
-        def method(method_self, *args, **kwargs):
-            self._function(method_self)
-            return original(method_self, *args, **kwargs)
-        self.useFixture(fixtures.MockPatchObject(
-            self._owner, self._name, method))
+
+class CallAfter(_Call):
+    """Call something each time that a method of Nova has returned."""
+
+    def _run(self, original, method_self, *args, **kwargs):
+        result = original(method_self, *args, **kwargs)
+        self._function(method_self)
+        return result

@@ -14,12 +14,12 @@
 
 import time
 
-import fixtures
-
 from nova.compute import manager
+from nova.virt.libvirt import driver
 
 from tests.functional import cloud
 from tests.functional import properties
+from tests.functional import races
 
 IDLE_OVER_JOB = 'idle over a running job'
 JOB_GOES_ON = 'the job goes on, and nobody looks after it'
@@ -199,6 +199,20 @@ class Trouble(StartUpTestCase):
 
     GUARD = True
 
+    def _at_listing(self, hooks, function):
+        """Call something when domains are listed first, the driver being up.
+
+        :param hooks: ``before`` or ``after`` of the hypervisor
+        """
+        def once(client, uuid):
+            hooks['listAllDomains'].remove(once)
+            function()
+
+        # drivers of some releases list domains themselves, to initialise
+        self.useFixture(races.CallAfter(
+            driver.LibvirtDriver, 'init_host',
+            lambda virt_driver: hooks['listAllDomains'].append(once)))
+
     def test_libvirt_goes_away(self):
         """It leaves when the guard asks, and is back when Nova itself asks.
 
@@ -208,21 +222,20 @@ class Trouble(StartUpTestCase):
         self.kill_compute('host-a')
         job.cancel()
 
-        def go_away(client, uuid):
-            self.a.before['listAllDomains'].remove(go_away)
+        def go_away():
             self.a.away = True
 
-        def come_back(*args, **kwargs):
+        def come_back(*args):
             self.a.away = False
-            return original(*args, **kwargs)
 
-        self.a.before['listAllDomains'].append(go_away)
-        # the step of init_host that follows the instances
-        step = '_error_out_instances_whose_build_was_interrupted'
-        original = getattr(manager.ComputeManager, step)
-        with fixtures.MockPatchObject(manager.ComputeManager, step,
-                                      come_back):
-            self.start_compute('host-a')
+        self._at_listing(self.a.before, go_away)
+        # Nova asks for the host's name next, or has it and goes through the
+        # instances
+        self.a.before['getHostname'].append(come_back)
+        self.useFixture(races.CallBefore(
+            manager.ComputeManager,
+            '_error_out_instances_whose_build_was_interrupted', come_back))
+        self.start_compute('host-a')
         self._must_be_held()
         self.assertIn('Cannot recv data', self.logged('nova_migration_guard'))
         self.guard_of('host-a').settle_held()
@@ -232,22 +245,16 @@ class Trouble(StartUpTestCase):
         job = self.begin_migration(self.server, 'host-b')
         self.kill_compute('host-a')
 
-        def leave(client, uuid):
-            if job.running:
-                job.complete()
-        self.a.after['listAllDomains'].append(leave)
+        self._at_listing(self.a.after, job.complete)
         self.start_compute('host-a')
         self.assertEqual('completed', job.outcome)
         self._must_be_held()
         self.assertEqual({'host-b': 'running'}, self.where(self.server))
 
     def test_idle_guest_vanishes_between_listing_and_asking(self):
-        def vanish(client, uuid):
-            domain = self.a.domains.get(self.server['id'])
-            if domain is not None:
-                self.a.forget(domain)
+        domain = self.a.domains[self.server['id']]
         self.kill_compute('host-a')
-        self.a.after['listAllDomains'].append(vanish)
+        self._at_listing(self.a.after, lambda: self.a.forget(domain))
         self.start_compute('host-a')
         self.assertEqual(('active', None, 'host-a'),
                          self.nova_says(self.server))
