@@ -64,10 +64,11 @@ class CloudTestCase(operations.Operations, views.Views,
     #: Whether the guard is enabled.
     GUARD = False
 
-    #: ``[migration_guard]`` in tests: no wait that a test waits for is long,
-    #: and the settler acts when the test says so.
-    GUARD_OPTIONS = {'abort_timeout': 1, 'startup_timeout': 6,
-                     'call_timeout': 1, 'settle_interval': 600}
+    #: ``[migration_guard]`` in tests: short where a test sees the time run
+    #: out, long enough for a busy machine, and a settler that acts when the
+    #: test says so.
+    GUARD_OPTIONS = {'abort_timeout': 3, 'startup_timeout': 20,
+                     'call_timeout': 5, 'settle_interval': 3600}
 
     def setUp(self):
         method = getattr(self, self._testMethodName)
@@ -118,6 +119,13 @@ class CloudTestCase(operations.Operations, views.Views,
         self.flags(enabled=True, group='migration_guard')
         self.flags(group='migration_guard', **self.GUARD_OPTIONS)
         self.assertTrue(plugin.activate())
+
+    def settle(self, host):
+        """Let the settler go on until nothing is held on a host."""
+        def settled():
+            self.guard_of(host).settle_held()
+            return not self.held(host)
+        self.wait_until(settled, lambda: 'settled: %s' % self.held(host))
 
     def held(self, host):
         """{instance UUID: Held} of what the guard holds on a host."""

@@ -106,7 +106,7 @@ class RestartInLiveMigration(cloud.CloudTestCase):
         self._restart()
         self._must_be_held()
         self.job.cancel()
-        self.guard_of('host-a').settle_held()
+        self.settle('host-a')
         self._must_be_idle_on_a()
         self._must_migrate_to_c()
 
@@ -139,7 +139,7 @@ class RestartInLiveMigration(cloud.CloudTestCase):
         self._must_be_held()
         self.hypervisor('host-a').abort = self.hypervisor(
             'host-a').abort_works
-        self.guard_of('host-a').settle_held()
+        self.settle('host-a')
         self.assertEqual('cancelled', self.job.outcome)
         self._must_be_idle_on_a()
 

@@ -238,7 +238,7 @@ class Trouble(StartUpTestCase):
         self.start_compute('host-a')
         self._must_be_held()
         self.assertIn('Cannot recv data', self.logged('nova_migration_guard'))
-        self.guard_of('host-a').settle_held()
+        self.settle('host-a')
         self._must_be_settled()
 
     def test_guest_leaves_between_listing_and_asking(self):
@@ -284,13 +284,9 @@ class Trouble(StartUpTestCase):
         self.guard_of('host-a').settle_held()
         self._must_be_held()
         domain.hung = False
-        self.wait_until(self._settles, self._seen)
+        self.settle('host-a')
         self._must_be_settled()
         self.assertEqual('cancelled', jobs[self.server['id']].outcome)
-
-    def _settles(self):
-        self.guard_of('host-a').settle_held()
-        return not self.held('host-a')
 
     def test_guest_that_nova_does_not_know(self):
         known = self.a.domains[self.server['id']].XMLDesc(0)

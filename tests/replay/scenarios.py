@@ -236,7 +236,7 @@ class RestartMidMigration(Scenario):
                    'migration to host-c, and cleans up')
 
     def _settle(self):
-        self.cloud.guard_of('host-a').settle_held()
+        self.cloud.settle('host-a')
         self.event(GUARD, 'aborts the job once more, and sees it gone')
 
     def _arrive_on_c(self):
