@@ -15,7 +15,6 @@
 
 import atexit
 import os
-import threading
 
 import testtools
 from testtools import content
@@ -24,7 +23,14 @@ from tests.lab import lab
 from tests.lab import progress
 from tests.lab import settings as lab_settings
 
-_lock = threading.Lock()
+#: Shorter times than the defaults, so that tests need not wait for them. The
+#: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
+OPTIONS = {
+    'DEFAULT': {'graceful_shutdown_timeout': 20,
+                'manager_shutdown_timeout': 10},
+    'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
+                        'call_timeout': 5, 'settle_interval': 5}}
+
 _labs = []
 
 
@@ -35,21 +41,13 @@ def shared_lab():
     down at the end by whoever brought it up. ``NOVA_LAB_RELEASE``,
     ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what it is.
     """
-    with _lock:
-        if not _labs:
-            settings = lab_settings.Settings.from_environ(
-                compute_options=OPTIONS)
-            found, brought_up = lab.connect(settings)
-            if brought_up:
-                atexit.register(found.parts.down)
-            _labs.append(found)
-        return _labs[0]
-
-
-#: Shorter times than the defaults, so that tests need not wait for them.
-OPTIONS = {'migration_guard': {
-    'abort_timeout': 10, 'startup_timeout': 20, 'call_timeout': 5,
-    'settle_interval': 5}}
+    if not _labs:
+        found, brought_up = lab.connect(
+            lab_settings.Settings.from_environ(compute_options=OPTIONS))
+        if brought_up:
+            atexit.register(found.parts.down)
+        _labs.append(found)
+    return _labs[0]
 
 
 class LabTestCase(testtools.TestCase):

@@ -25,7 +25,8 @@ The hosts are namespaces. A shell in one of them, with its own virsh:
   nsenter --target %(pid)d --mount --uts --net
 Configuration: %(etc)s
 Logs:          %(logs)s
-Tests:         %(python)s -m stestr --test-path tests/lab run --serial
+Tests:         NOVA_LAB_RELEASE=%(release)s NOVA_LAB_ROOT=%(root)s \\
+  %(python)s -m stestr --test-path tests/lab run --serial
 '''
 
 
@@ -72,7 +73,8 @@ def up(args):
     print(HINT % {
         'pid': parts.machines['host-a'].pid, 'etc': parts.settings.etc,
         'logs': os.path.realpath(str(parts.settings.logs)),
-        'python': parts.venvs.control / 'bin' / 'python'})
+        'python': parts.venvs.control / 'bin' / 'python',
+        'release': args.release, 'root': parts.settings.root})
     return 0
 
 

@@ -42,6 +42,7 @@ class Services(object):
         self._settings = settings
         self._nova = venvs.nova
         self._control = venvs.control
+        self._pins = (venvs.nova_pins, virtualenvs.CONTROL_PINS)
         self._server = server
         self._machine = machines[lab_settings.CONTROLLER]
         etc = settings.etc
@@ -157,7 +158,7 @@ class Services(object):
 
     def sync_nova(self):
         """Make Nova's tables and its cells."""
-        self._once('nova-' + self._settings.release, self._nova,
+        self._once('nova-' + self._settings.release, self._pins[0],
                    ('nova', 'nova_api', 'nova_cell0'), self._sync_nova)
 
     def _sync_nova(self):
@@ -176,25 +177,25 @@ class Services(object):
 
     def sync_placement(self):
         self._once(
-            'placement', self._control, ('placement',),
+            'placement', self._pins[1], ('placement',),
             lambda: self._manage(
                 self._control, 'placement-manage', '--config-file',
                 self._placement_conf, 'db', 'sync'))
 
     def sync_glance(self):
         self._once(
-            'glance', self._control, ('glance',),
+            'glance', self._pins[1], ('glance',),
             lambda: self._manage(
                 self._control, 'glance-manage', '--config-file',
                 self._glance_conf, 'db_sync'))
 
-    def _once(self, name, venv, databases, sync):
+    def _once(self, name, pins, databases, sync):
         """Make tables, or take them as they were made by an earlier lab.
 
         The hundreds of migrations of an old release take minutes.
         """
         key = hashlib.sha256()
-        key.update((venv / virtualenvs.STAMP).read_bytes())
+        key.update(pins.read_bytes())
         # the cells have these addresses
         key.update(database.url(name).encode() + broker.URL.encode())
         kept = self._settings.root / 'schemas' / (

@@ -39,8 +39,6 @@ CONTROL_PINS = lab_settings.TOP / 'tests' / 'lab' / 'constraints.txt'
 PYTHONS = {'20.0': '3.7', '20.1': '3.7'}
 
 Failure = nova_venv.Failure
-#: File in each virtualenv that changes with what is installed.
-STAMP = nova_venv.STAMP
 
 
 class Virtualenvs(object):
@@ -54,6 +52,8 @@ class Virtualenvs(object):
         folder = settings.root / 'venvs'
         #: folder of the one with Nova, libvirt-python and this project
         self.nova = folder / ('nova-' + settings.release)
+        #: file of the pins that it is made from
+        self.nova_pins = nova_venv.constraints_file(settings.release)
         #: folder of the one with everything else
         self.control = folder / 'control'
 
@@ -74,7 +74,7 @@ class Virtualenvs(object):
         :returns: its interpreter
         """
         python = self.control / 'bin' / 'python'
-        stamp = self.control / STAMP
+        stamp = self.control / nova_venv.STAMP
         pins = CONTROL_PINS.read_text()
         if stamp.exists() and stamp.read_text() == pins:
             return python
