@@ -26,6 +26,7 @@ import weakref
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_migration_guard import connections
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import nova_host
@@ -84,8 +85,9 @@ class Guard(object):
     def __init__(self, host, options):
         self._host = host
         self._options = options
+        error = host.libvirt_error()
         self._jobs = libvirt_jobs.LibvirtJobs(
-            host.connection, host.libvirt_error(),
+            connections.Connections(host.connect, error), error,
             workers.Workers(options.libvirt_workers))
         self._settler = settle.Settler(host, self._jobs, options)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
@@ -111,6 +113,7 @@ class Guard(object):
         except Exception:
             LOG.exception('The instances of this host could not be judged. '
                           'Every one is held until they can be.')
+        self._jobs.rest()
 
     def _start_up(self, deadline):
         instances = {instance.uuid: instance
@@ -246,6 +249,7 @@ class Guard(object):
         except Exception:
             LOG.exception('The held instances could not be settled; the next '
                           'attempt is in %s s.', self._options.settle_interval)
+        self._jobs.rest()
         for uuid in uuids:
             if uuid not in self.held and uuid in self._skipped:
                 self._initialise(uuid, self._skipped.pop(uuid))

@@ -176,8 +176,8 @@ class _Look(object):
     even while the monitor hangs, jobStats and blockJobInfo may not.
     """
 
-    def __init__(self, connection, error, uuid):
-        self._connection = connection
+    def __init__(self, connections, error, uuid):
+        self._connections = connections
         self._error = error
         self._uuid = uuid
         self._seen = Observation()
@@ -193,13 +193,13 @@ class _Look(object):
 
         :raises: libvirt's error
         """
-        try:
-            domain = self._connection().lookupByUUIDString(self._uuid)
-            self._ask(domain)
-        except self._error as e:
-            if e.get_error_code() != NO_DOMAIN:
-                raise
-            self._seen = ABSENT
+        with self._connections.lend() as connection:
+            try:
+                self._ask(connection.lookupByUUIDString(self._uuid))
+            except self._error as e:
+                if e.get_error_code() != NO_DOMAIN:
+                    raise
+                self._seen = ABSENT
 
     def _ask(self, domain):
         self._learn_state(domain)
@@ -259,14 +259,15 @@ def _disks(xml):
 class LibvirtJobs(object):
     """The jobs of one host's domains.
 
-    :param connection: a callable that returns a ``libvirt.virConnect``
+    :param connections: the
+        :class:`~nova_migration_guard.connections.Connections` to ask over
     :param error: the class of libvirt's errors
     :param asks: the :class:`~nova_migration_guard.workers.Workers` in which
         the calls to libvirt run
     """
 
-    def __init__(self, connection, error, asks):
-        self._connection = connection
+    def __init__(self, connections, error, asks):
+        self._connections = connections
         self._error = error
         self._asks = asks
 
@@ -279,8 +280,9 @@ class LibvirtJobs(object):
         :raises Exception: what the connection or libvirt raises
         """
         def listing():
-            return [domain.UUIDString() for domain in
-                    self._connection().listAllDomains(0)]
+            with self._connections.lend() as connection:
+                return [domain.UUIDString() for domain in
+                        connection.listAllDomains(0)]
         return self._asks.call('listing', timeout, listing)
 
     def observe(self, uuid, timeout):
@@ -300,7 +302,7 @@ class LibvirtJobs(object):
         :param budget: seconds for all of them together
         :returns: {uuid: :class:`Observation`} with every UUID
         """
-        looks = {uuid: _Look(self._connection, self._error, uuid)
+        looks = {uuid: _Look(self._connections, self._error, uuid)
                  for uuid in uuids}
         _, errors = self._asks.call_each(
             looks, timeout, budget, lambda uuid: looks[uuid].ask())
@@ -321,7 +323,8 @@ class LibvirtJobs(object):
         deadline = time.monotonic() + timeout
 
         def abort_job():
-            self._connection().lookupByUUIDString(uuid).abortJob()
+            with self._connections.lend() as connection:
+                connection.lookupByUUIDString(uuid).abortJob()
         try:
             self._asks.call(uuid, timeout, abort_job)
         except Exception as e:
@@ -344,5 +347,10 @@ class LibvirtJobs(object):
         :raises Exception: what the connection or libvirt raises
         """
         def suspend():
-            self._connection().lookupByUUIDString(uuid).suspend()
+            with self._connections.lend() as connection:
+                connection.lookupByUUIDString(uuid).suspend()
         self._asks.call(uuid, timeout, suspend)
+
+    def rest(self):
+        """Keep no connection to libvirt open until the next question."""
+        self._connections.close_idle()

@@ -66,14 +66,17 @@ class NovaHost(object):
     def name(self):
         return self._manager.host
 
-    def connection(self):
-        """The ``virConnect`` that the driver uses.
+    def connect(self):
+        """Open another connection to the driver's libvirt.
 
-        Under eventlet it hands its calls to a native thread.
+        Under eventlet it hands its calls to a native thread, as the driver's
+        does; it gets no events.
 
-        :raises nova.exception.HypervisorUnavailable: when libvirt is away
+        :returns: a ``libvirt.virConnect``
+        :raises: libvirt's error, when libvirt is away
         """
-        return self._manager.driver._host.get_connection()
+        host = self._manager.driver._host
+        return host._connect(host._uri, host._read_only)
 
     @staticmethod
     def libvirt_error():

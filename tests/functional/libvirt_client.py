@@ -40,6 +40,16 @@ class LibvirtClient(object):
     def __init__(self, process, hypervisor):
         self.process = process
         self.hypervisor = hypervisor
+        self._hanging = 0
+
+    def another(self):
+        """Open another connection for the process."""
+        opened = LibvirtClient(self.process, self.hypervisor)
+        opened.call('open', None, lambda: None)
+        return opened
+
+    def close(self):
+        return self.call('close', None, lambda: 0)
 
     def __getattr__(self, name):
         if name.startswith('_'):
@@ -56,6 +66,8 @@ class LibvirtClient(object):
         :param uuid: the domain that it is about, or None
         """
         self.process.live_or_hang()
+        if self._hanging:
+            self.hypervisor.slowed.append(name)
         for hook in list(self.hypervisor.before[name]):
             hook(self, uuid)
         if self.hypervisor.away:
@@ -153,7 +165,9 @@ class ClientDomain(object):
         process.live_or_hang()
 
     def _hang(self, domain):
+        self._client._hanging += 1
         self._wait(lambda: not domain.hung, 'the monitor answers')
+        self._client._hanging -= 1
 
     def _migrate(self, domain, uri, params, flags):
         """migrateToURI3: returns when the job has ended."""

@@ -67,10 +67,10 @@ class SeparateExecutors(fixtures.Fixture):
 
 
 class SeparateConnections(fixtures.Fixture):
-    """Give every driver the libvirt connection of its own process.
+    """Give every driver the libvirt connections of its own process.
 
     A driver belongs to the process that is being started when it asks for
-    its connection first.
+    its connection first. Further ones are opened as the driver opens its own.
     """
 
     def _setUp(self):
@@ -81,8 +81,13 @@ class SeparateConnections(fixtures.Fixture):
             if not hasattr(host, 'connection_of_the_test'):
                 host.connection_of_the_test = fixture.starting.client
             return host.connection_of_the_test
-        self.useFixture(fixtures.MockPatchObject(
-            libvirt_host.Host, 'get_connection', get_connection))
+
+        def connect(self, uri, read_only):
+            return get_connection(self).another()
+        for name, function in (('get_connection', get_connection),
+                               ('_connect', connect)):
+            self.useFixture(fixtures.MockPatchObject(
+                libvirt_host.Host, name, function))
 
 
 class SeparateDisks(fixtures.Fixture):

@@ -276,6 +276,7 @@ class Trouble(StartUpTestCase):
         self.start_compute('host-a')
         took = time.monotonic() - began
         self.assertLess(took, self.GUARD_OPTIONS['startup_timeout'] + 10)
+        self.assertEqual([], self.a.slowed)
         self._must_be_held()
         self._must_be_settled(other)
         self.assertEqual(('active', None, 'host-a'), self.nova_says(idle))

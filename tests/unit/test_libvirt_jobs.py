@@ -14,6 +14,7 @@ import threading
 
 from oslotest import base
 
+from nova_migration_guard import connections
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import workers
 
@@ -63,6 +64,9 @@ class Connection(object):
     def __init__(self, domain):
         self.domain = domain
 
+    def getLibVersion(self):
+        return 9000000
+
     def lookupByUUIDString(self, uuid):
         if isinstance(self.domain, Exception):
             raise self.domain
@@ -73,7 +77,8 @@ class LibvirtJobsTestCase(base.BaseTestCase):
 
     def jobs(self, domain):
         return libvirt_jobs.LibvirtJobs(
-            lambda: Connection(domain), Error, workers.Workers(4))
+            connections.Connections(lambda: Connection(domain), Error),
+            Error, workers.Workers(4))
 
     def observe(self, domain, timeout=5):
         return self.jobs(domain).observe(UUID, timeout)
@@ -159,7 +164,8 @@ class LibvirtJobsTestCase(base.BaseTestCase):
         def connection():
             raise ValueError('libvirt is away')
         jobs = libvirt_jobs.LibvirtJobs(
-            connection, Error, workers.Workers(1))
+            connections.Connections(connection, Error), Error,
+            workers.Workers(1))
         self.assertRaises(ValueError, jobs.domains, 1)
         seen = jobs.observe(UUID, 1)
         self.assertIsNone(seen.present)
