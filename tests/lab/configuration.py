@@ -97,7 +97,10 @@ def nova(settings, venv, host):
         'neutron': _endpoint(settings, lab_settings.NEUTRON_PORT),
         'glance': {'endpoint_override': settings.url(
             lab_settings.GLANCE_PORT)},
+        # without these, privsep asks sudo, which a host of the lab has not
         'nova_sys_admin': {
+            'helper_command': venv / 'bin' / 'privsep-helper'},
+        'privsep_osbrick': {
             'helper_command': venv / 'bin' / 'privsep-helper'},
         'vnc': {'enabled': False},
     }
