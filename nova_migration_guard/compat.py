@@ -34,6 +34,7 @@ Seam = collections.namedtuple('Seam', 'module name signatures')
 
 _MANAGER = 'nova.compute.manager'
 _TRACKER = 'nova.compute.resource_tracker'
+_DRIVER = 'nova.virt.libvirt.driver'
 
 # Signatures are the names of the parameters, in order, one tuple a variant.
 SEAMS = (
@@ -44,12 +45,44 @@ SEAMS = (
     Seam(_MANAGER, 'ComputeManager.cleanup_host', (('self',),)),
     Seam(_MANAGER, 'ComputeManager._init_instance',
          (('self', 'context', 'instance'),)),
+    Seam(_MANAGER, 'ComputeManager.live_migration',
+         (('self', 'context', 'dest', 'instance', 'block_migration',
+           'migration', 'migrate_data'),)),
+    Seam(_MANAGER, 'ComputeManager.live_migration_abort',
+         (('self', 'context', 'instance', 'migration_id'),)),
+    Seam(_MANAGER, 'ComputeManager._post_live_migration',
+         (('self', 'ctxt', 'instance', 'dest', 'block_migration',
+           'migrate_data', 'source_bdms'),)),
+    # pre_live_migration: 24.2.1, bug 1944619
+    Seam(_MANAGER, 'ComputeManager._rollback_live_migration',
+         (('self', 'context', 'instance', 'dest', 'migrate_data',
+           'migration_status', 'source_bdms'),
+          ('self', 'context', 'instance', 'dest', 'migrate_data',
+           'migration_status', 'source_bdms', 'pre_live_migration'))),
+    # migr_ctxt: 21.0.0
+    Seam(_MANAGER, 'ComputeManager._live_migration_cleanup_flags',
+         (('self', 'migrate_data'), ('self', 'migrate_data', 'migr_ctxt'))),
+    Seam(_MANAGER, 'ComputeManager._revert_allocation',
+         (('self', 'context', 'instance', 'migration'),)),
+    Seam(_MANAGER, 'ComputeManager.terminate_instance',
+         (('self', 'context', 'instance', 'bdms'),)),
     Seam(_TRACKER, 'ResourceTracker._update_usage_from_instances',
          (('self', 'context', 'instances', 'nodename'),)),
     Seam(_TRACKER, 'ResourceTracker._update_usage_from_migrations',
          (('self', 'context', 'migrations', 'nodename'),)),
     Seam(_TRACKER, 'ResourceTracker._update_usage_from_instance',
          (('self', 'context', 'instance', 'nodename', 'is_removed'),)),
+    Seam(_DRIVER, 'LibvirtDriver.live_migration',
+         (('self', 'context', 'instance', 'dest', 'post_method',
+           'recover_method', 'block_migration', 'migrate_data'),)),
+    Seam(_DRIVER, 'LibvirtDriver._live_migration_operation',
+         (('self', 'context', 'instance', 'dest', 'block_migration',
+           'migrate_data', 'guest', 'device_names'),)),
+    Seam(_DRIVER, 'LibvirtDriver._live_migration_uri', (('dest',),)),
+    Seam('nova.compute.rpcapi', 'ComputeAPI.get_console_output',
+         (('self', 'ctxt', 'instance', 'tail_length'),)),
+    Seam('nova.compute.rpcapi', 'ComputeAPI.get_instance_diagnostics',
+         (('self', 'ctxt', 'instance'),)),
     Seam('nova.virt.libvirt.host', 'Host._connect',
          (('self', 'uri', 'read_only'),)),
     Seam('nova.objects.instance', 'InstanceList.get_by_host',

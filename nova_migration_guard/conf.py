@@ -67,6 +67,31 @@ Look after live migrations that an earlier nova-compute left unfinished.
         help="""
 Keep the resource audit from missing an instance that arrives during it.
 """),
+    cfg.StrOpt(
+        'journal_dir',
+        default='$state_path/migration-guard',
+        help="""
+The folder in which the guard writes down what is needed to finish or to undo
+an interrupted live migration, in a folder of this host's name. The files can
+hold credentials of volumes, and are for nova-compute's user only. The folder
+must outlive a restart of the host.
+"""),
+    cfg.BoolOpt(
+        'journal_required',
+        default=True,
+        help="""
+Refuse a live migration that cannot be written down, because the disk is full
+or read-only, for example. Otherwise it goes on, with a warning in the log; if
+it is interrupted, it is settled as far as Nova's other records allow.
+"""),
+    cfg.BoolOpt(
+        'peer_libvirt',
+        default=False,
+        help="""
+Ask the libvirt of a migration's destination as well, when its nova-compute
+does not say whether the guest runs there. Over the URI that live migration
+uses, so this host's user needs the right to read there.
+"""),
     cfg.IntOpt(
         'abort_timeout',
         default=30,
@@ -107,7 +132,15 @@ some for Nova.
         'settle_interval',
         default=30,
         min=1,
-        help='Seconds between two attempts to settle the held instances.'),
+        help="""
+Seconds until the settler first tries again to settle an instance that is
+held. The time doubles with each attempt.
+"""),
+    cfg.IntOpt(
+        'settle_interval_max',
+        default=600,
+        min=1,
+        help='The most seconds between two attempts to settle an instance.'),
 ]
 
 

@@ -21,17 +21,23 @@ import dataclasses
 import enum
 import typing
 
+from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 
 MIGRATING = 'migrating'
+ACTIVE = 'active'
 PAUSED = 'paused'
+ERROR = 'error'
 
 # The vm_states in which Nova expects a guest to have a domain that runs.
-EXPECTED_TO_RUN = ('active', PAUSED)
+EXPECTED_TO_RUN = (ACTIVE, PAUSED)
 
 # Statuses of a live migration's record that say it has not ended.
 OPEN_STATUSES = ('accepted', 'queued', 'preparing', 'running',
                  'running (post-copy)')
+
+# Those that a record has until ComputeManager._do_live_migration begins.
+BEFORE_LIBVIRT = ('accepted', 'queued')
 
 # The record and the job are timed by different hosts' clocks.
 CLOCK_SKEW = 60
@@ -43,6 +49,7 @@ class Guest(enum.Enum):
     OFF = 'the guest was shut off here'
     STOPPED = 'the guest is off here, libvirt does not say why'
     SUSPENDED = 'the guest is halted here by its migration'
+    SPLIT = 'the guest is halted here in post-copy'
     INCOMING = 'the guest is arriving here'
     ABSENT = 'the guest is not here'
     UNKNOWN = 'libvirt does not say where the guest is'
@@ -57,6 +64,16 @@ class Job(enum.Enum):
     OTHER = 'a job that is no migration runs'
     UNNAMED = 'a job runs, libvirt does not say which'
     UNKNOWN = 'libvirt does not say whether a job runs'
+
+
+class Peer(enum.Enum):
+    """What the other host of the migration says. UNKNOWN is never a no."""
+    NOT_ASKED = 'the other host was not asked'
+    RUNS = 'the guest runs there'
+    THERE = 'its domain is there and does not run'
+    OFF = 'the guest is there, shut off'
+    ABSENT = 'the guest is not there'
+    UNKNOWN = 'the other host does not say whether the guest is there'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,15 +92,27 @@ class Record(object):
     def open(self):
         return self.status in OPEN_STATUSES
 
+    @property
+    def before_libvirt(self):
+        """Whether the migration has not got to this host's driver."""
+        return self.status in BEFORE_LIBVIRT
+
 
 @dataclasses.dataclass(frozen=True)
 class Facts(object):
-    """What is known of one instance of this host.
+    """What is known of one instance that is, or was, on this host.
 
     :ivar host: this host's name, as records have it
+    :ivar instance_host: the host that the instance's record names
     :ivar records: its live migrations' records, oldest first; the open ones
         that leave this host at the least
     :ivar observed_at: POSIX time of the observation
+    :ivar phase: the phase of the journal's entry, or None without one
+    :ivar journaled_destination: the destination of the journal's entry
+    :ivar peer: what the destination says, a :class:`Peer`
+    :ivar peer_said: over what it was asked, or why it does not say
+    :ivar reachable: whether the destination answers on the network; None
+        when that was not tried
     """
     host: str
     vm_state: str
@@ -91,6 +120,12 @@ class Facts(object):
     records: typing.Tuple[Record, ...]
     observation: libvirt_jobs.Observation
     observed_at: float = 0.0
+    instance_host: typing.Optional[str] = None
+    phase: typing.Optional[str] = None
+    journaled_destination: typing.Optional[str] = None
+    peer: Peer = Peer.NOT_ASKED
+    peer_said: str = ''
+    reachable: typing.Optional[bool] = None
 
     @property
     def guest(self):
@@ -111,17 +146,51 @@ class Facts(object):
 
     @property
     def migrating(self):
-        """Whether Nova's records say that the instance leaves this host."""
-        return self.task_state == MIGRATING or bool(self.open_records)
+        """Whether something says that a migration from here has not ended."""
+        return (self.task_state == MIGRATING or bool(self.open_records) or
+                self.phase is not None)
+
+    @property
+    def moved(self):
+        """Whether Nova says already that the instance is elsewhere."""
+        return self.instance_host not in (None, self.host)
+
+    @property
+    def before_libvirt(self):
+        """Whether libvirt was never asked to migrate.
+
+        Where no record and no entry is left, only the task state is.
+        """
+        return self.phase in (None, journal.PREPARING) and all(
+            record.before_libvirt for record in self.open_records)
+
+    @property
+    def destination(self):
+        """The other host of the migration, or None when nothing names it."""
+        if self.journaled_destination:
+            return self.journaled_destination
+        named = [record for record in self.open_records if record.destination]
+        if not named and self.left_last:
+            named = [self.records[-1]]
+        return named[-1].destination if named else None
 
     @property
     def needs_all_records(self):
         """Whether the verdict depends on records that are not open."""
-        if self.open_records:
+        if self.open_records or self.phase is not None:
             return False
         return self.job is Job.OUTGOING or (
-            not self.migrating and self.guest is Guest.ABSENT and
-            self.vm_state in EXPECTED_TO_RUN)
+            self.guest in (Guest.ABSENT, Guest.STOPPED, Guest.SUSPENDED) and
+            (self.migrating or self.vm_state in EXPECTED_TO_RUN))
+
+    @property
+    def abort_would_freeze(self):
+        """Whether an abort would halt the guest until the network is back.
+
+        In the memory phase QEMU waits for the other side to take note.
+        """
+        job = self.observation.job
+        return bool(job and job.copies_memory) and self.reachable is False
 
     @property
     def left_last(self):
@@ -137,7 +206,7 @@ class Facts(object):
         began is not. The task state tells nothing: the guard itself sets it
         on an instance that it holds.
         """
-        return bool(self.open_records) or any(
+        return bool(self.open_records) or self.phase is not None or any(
             self._may_be_of_job(record) for record in self.records)
 
     def _may_be_of_job(self, record):
@@ -168,8 +237,10 @@ def _guest(seen):
         if job is not None and job.active and (
                 job.operation == libvirt_jobs.Operation.MIGRATION_IN):
             return Guest.INCOMING
-        if seen.reason in tuple(libvirt_jobs.PausedReason):
+        if seen.reason == libvirt_jobs.PausedReason.MIGRATION:
             return Guest.SUSPENDED
+        if seen.reason in tuple(libvirt_jobs.PausedReason):
+            return Guest.SPLIT
         return Guest.HERE
     if seen.state in (states.RUNNING, states.BLOCKED, states.PMSUSPENDED,
                       states.SHUTDOWN):

@@ -25,11 +25,16 @@ import weakref
 
 from oslo_config import cfg
 from oslo_log import log as logging
+import tenacity
 
 from nova_migration_guard import connections
 from nova_migration_guard import facts
+from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import nova_host
+from nova_migration_guard import nova_live_migration
+from nova_migration_guard import operations
+from nova_migration_guard import peers
 from nova_migration_guard import settle
 from nova_migration_guard import verdict
 from nova_migration_guard import workers
@@ -37,8 +42,11 @@ from nova_migration_guard import workers
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-# How many instances are settled at the same time.
+# How many instances are settled at the same time, and how many questions to
+# other hosts are under way. One that nobody answers takes as long as Nova's
+# RPC waits.
 SETTLED_AT_ONCE = 16
+ASKED_AT_ONCE = 64
 
 _guards: typing.MutableMapping = weakref.WeakKeyDictionary()
 
@@ -57,7 +65,9 @@ def create(manager):
     :param manager: a ``nova.compute.manager.ComputeManager``
     :returns: a :class:`Guard`
     """
-    guard = Guard(nova_host.NovaHost(manager), CONF.migration_guard)
+    guard = Guard(nova_host.NovaHost(manager),
+                  nova_live_migration.LiveMigrations(manager),
+                  CONF.migration_guard)
     _guards[manager] = guard
     return guard
 
@@ -68,30 +78,47 @@ class Held(object):
 
     :ivar reason: why, in one sentence
     :ivar since: POSIX time at which it was first held
-    :ivar attempts: how often the settler has tried
+    :ivar attempts: how often it was tried to settle it
+    :ivar next_attempt: when the settler tries again, on the monotonic clock
+    :ivar reported: the reason that the instance's actions show
     """
     reason: str
     since: float = dataclasses.field(default_factory=time.time)
     attempts: int = 0
+    next_attempt: float = 0.0
+    reported: str = ''
 
 
 class Guard(object):
     """Guards the instances of one nova-compute.
 
     :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param migrations: a
+        :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, options):
+    def __init__(self, host, migrations, options):
         self._host = host
         self._options = options
         error = host.libvirt_error()
         self._jobs = libvirt_jobs.LibvirtJobs(
             connections.Connections(host.connect, error), error,
             workers.Workers(options.libvirt_workers))
-        self._settler = settle.Settler(host, self._jobs, options)
+        self._journal = journal.Journal(options.journal_dir, host.name)
+        #: see :class:`nova_migration_guard.operations.Operations`
+        self.operations = operations.Operations(
+            host, migrations, self._jobs, self._journal, self.hold, options)
+        self._settler = settle.Settler(
+            host, migrations, self._jobs,
+            peers.Peers(host, workers.Workers(ASKED_AT_ONCE), options),
+            self._journal, options)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
+        self._back_off = tenacity.wait_exponential(
+            multiplier=options.settle_interval,
+            max=options.settle_interval_max)
         self._judged = set()
+        self._moved = set()
         # {uuid: task state} of the instances that Nova's start-up skipped
         self._skipped = {}
         self._stopped = threading.Event()
@@ -119,11 +146,14 @@ class Guard(object):
         instances = {instance.uuid: instance
                      for instance in self._host.instances()}
         open_records = self._host.all_open_records()
-        seen = self._observe(instances, deadline)
-        in_flight = set()
+        entries = self._entries()
+        elsewhere = set(entries).union(open_records).difference(instances)
+        seen = self._observe(instances, elsewhere, deadline)
+        in_flight = set(elsewhere)
         for uuid, instance in instances.items():
             ruling = self._first_ruling(
-                instance, open_records.get(uuid, []), seen[uuid])
+                instance, open_records.get(uuid, []), entries.get(uuid),
+                seen[uuid])
             if ruling.verdict is verdict.Verdict.LEAVE:
                 self._judged.add(uuid)
             else:
@@ -135,69 +165,136 @@ class Guard(object):
             self._judged.update(in_flight)
             return
         self._settle_each({uuid: seen[uuid] for uuid in in_flight},
-                          deadline - time.monotonic())
+                          deadline - time.monotonic(), starting=True)
 
-    def _observe(self, instances, deadline):
+    def _entries(self):
+        try:
+            return self._journal.entries()
+        except journal.JournalError as e:
+            LOG.error('What was in flight is judged without the journal. %s',
+                      e)
+            return {}
+
+    def _observe(self, instances, elsewhere, deadline):
         """Ask libvirt about the instances, and report what is not Nova's."""
         timeout = self._options.call_timeout
+        wanted = set(instances).union(elsewhere)
         try:
             domains = set(self._jobs.domains(timeout))
         except Exception as e:
             LOG.warning('libvirt does not list its domains: %s', e)
             trouble = libvirt_jobs.Observation(trouble=str(e))
-            return dict.fromkeys(instances, trouble)
+            return dict.fromkeys(wanted, trouble)
         seen = self._jobs.observe_each(
             domains, timeout, deadline - time.monotonic())
         for uuid, observation in seen.items():
             for found in verdict.not_novas(observation, uuid in instances):
                 LOG.warning('Left alone: %s.', found, instance_uuid=uuid)
-        for uuid in set(instances) - domains:
+        for uuid in wanted - domains:
             seen[uuid] = libvirt_jobs.ABSENT
         return seen
 
-    def _first_ruling(self, instance, records, seen):
+    def _first_ruling(self, instance, records, entry, seen):
         try:
-            known = self._settler.know(instance, seen, records)
+            known = self._settler.know(instance, seen, records, entry)
         except Exception as e:
             LOG.exception('The records of the instance could not be read.',
                           instance=instance)
             return verdict.Ruling(verdict.Verdict.HOLD, str(e))
         return verdict.judge(known)
 
-    def _settle_each(self, observations, budget):
+    def _settle_each(self, observations, budget, starting=False):
         """Settle instances side by side; hold those that are not.
 
         :param observations: {uuid: what libvirt has just said, or None}
         :param budget: seconds for all of them together
+        :param starting: whether nova-compute starts
         """
         timeout = min(self._options.abort_timeout, budget)
         if timeout <= 0:
             for uuid in observations:
-                self._hold(uuid, 'startup_timeout is over')
+                self.hold(uuid, 'startup_timeout is over')
             return
         results, errors = self._settlings.call_each(
             observations, budget, budget,
             lambda uuid: self._settler.settle(
-                uuid, timeout, observations[uuid]))
+                uuid, timeout, observations[uuid], starting))
         for uuid, ruling in results.items():
             if ruling.verdict is verdict.Verdict.HOLD:
-                self._hold(uuid, ruling.reason)
+                self.hold(uuid, ruling.reason)
             else:
-                self._release(uuid, ruling.reason)
+                self._release(uuid, ruling)
         for uuid, error in errors.items():
-            self._hold(uuid, 'it could not be settled: %s' % error)
+            self.hold(uuid, 'it could not be settled: %s' % error)
 
-    def _hold(self, uuid, reason):
+    def hold(self, uuid, reason):
+        """Hold an instance until it is settled.
+
+        :param uuid: the instance's UUID
+        :param reason: why, in one sentence
+        """
         held = self.held.setdefault(uuid, Held(reason=''))
         held.attempts += 1
+        held.next_attempt = time.monotonic() + self._wait_after(held.attempts)
         if held.reason != reason:
+            held.reason = reason
             LOG.warning('Held: %s.', reason, instance_uuid=uuid)
-        held.reason = reason
 
-    def _release(self, uuid, reason):
+    def _wait_after(self, attempts):
+        state = tenacity.RetryCallState(None, None, (), {})
+        state.attempt_number = attempts
+        return self._back_off(retry_state=state)
+
+    def _report_held(self):
+        """Show what is held, and why, where it is not shown yet."""
+        for uuid, held in list(self.held.items()):
+            if held.reported == held.reason:
+                continue
+            try:
+                self._host.report_hold(uuid, held.reason)
+                held.reported = held.reason
+            except Exception as e:
+                LOG.info('That the instance is held cannot be shown in its '
+                         'actions: %s', e, instance_uuid=uuid)
+
+    def _release(self, uuid, ruling):
         self.held.pop(uuid, None)
-        self._judged.add(uuid)
-        LOG.info('Settled: %s.', reason, instance_uuid=uuid)
+        if ruling.verdict in (verdict.Verdict.FINISH, verdict.Verdict.CLOSE):
+            self._moved.add(uuid)
+        else:
+            self._judged.add(uuid)
+        LOG.info('Settled: %s.', ruling.reason, instance_uuid=uuid)
+
+    def delete(self, context, instance, bdms, delete):
+        """Delete a held instance: settle it first, and delete it where it is.
+
+        One that cannot be settled stays, since its guest may run at the
+        destination, where it would be left behind.
+
+        :param context: of the user's request
+        :param instance: a ``nova.objects.Instance``
+        :param bdms: its block device mappings
+        :param delete: Nova's ``terminate_instance``
+        """
+        uuid = instance.uuid
+        if self._enforces:
+            # the task "deleting" waits for what is done here
+            self._settle_each({uuid: None}, self._options.abort_timeout +
+                              2 * self._options.call_timeout, starting=True)
+        held = self.held.get(uuid)
+        if held is not None and self._enforces:
+            return self._host.refuse_deletion(context, uuid, held.reason)
+        return self._host.delete_where_it_is(context, uuid, bdms, delete)
+
+    def must_not_be_held(self, instance):
+        """Let no guest be started that may run elsewhere (rule R2).
+
+        :param instance: a ``nova.objects.Instance``
+        :raises nova.exception.MigrationError: when it is held
+        """
+        held = self.held.get(instance.uuid)
+        if held is not None and self._enforces:
+            self._host.refuse_start(held.reason)
 
     def may_initialise(self, instance):
         """Tell whether Nova's start-up may handle an instance.
@@ -208,6 +305,8 @@ class Guard(object):
             about to handle
         """
         uuid = instance.uuid
+        if uuid in self._moved:
+            return False
         if uuid in self._judged:
             if instance.task_state == facts.MIGRATING:
                 # Nova read it before the guard settled it
@@ -217,8 +316,8 @@ class Guard(object):
             return True
         self._skipped[uuid] = instance.task_state
         if uuid not in self.held:
-            self._hold(uuid, 'it could not be judged when nova-compute '
-                       'started')
+            self.hold(uuid, 'it could not be judged when nova-compute '
+                      'started')
         return False
 
     def start_settler(self):
@@ -232,17 +331,22 @@ class Guard(object):
         self._stopped.set()
 
     def _run(self):
+        self._report_held()
         while not self._stopped.wait(self._options.settle_interval):
-            self.settle_held()
+            self.settle_held(time.monotonic())
 
-    def settle_held(self):
-        """Try once to settle every held instance. Raises nothing.
+    def settle_held(self, now=None):
+        """Try once to settle held instances. Raises nothing.
 
         A settled instance gets the part of Nova's start-up that it missed.
+
+        :param now: leave those whose next attempt is later, on the monotonic
+            clock; None to try all
         """
-        uuids = list(self.held)
+        uuids = [uuid for uuid, held in list(self.held.items())
+                 if now is None or held.next_attempt <= now]
         try:
-            if uuids:
+            if uuids and self._enforces:
                 self._settle_each(dict.fromkeys(uuids),
                                   self._options.abort_timeout +
                                   2 * self._options.call_timeout)
@@ -250,6 +354,7 @@ class Guard(object):
             LOG.exception('The held instances could not be settled; the next '
                           'attempt is in %s s.', self._options.settle_interval)
         self._jobs.rest()
+        self._report_held()
         for uuid in uuids:
             if uuid not in self.held and uuid in self._skipped:
                 self._initialise(uuid, self._skipped.pop(uuid))
@@ -263,8 +368,8 @@ class Guard(object):
         """
         try:
             instance = self._host.instance(uuid)
-            if instance is not None and instance.task_state in (
-                    None, skipped_task_state):
+            if (instance is not None and instance.host == self._host.name and
+                    instance.task_state in (None, skipped_task_state)):
                 self._host.initialise(instance)
         except Exception:
             LOG.exception('The instance is settled, but could not be '

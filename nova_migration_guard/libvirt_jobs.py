@@ -39,6 +39,9 @@ OPERATION_INVALID = 55
 # says of the incoming side of a migration
 OPERATION_UNSUPPORTED = 84
 
+# virDomainXMLFlags
+XML_INACTIVE = 2
+
 # How often a job that was aborted is looked at until it is gone, in seconds.
 # A cancelled mirror takes 0.07 to 0.24 s to go away.
 POLL_INTERVAL = 0.1
@@ -122,10 +125,13 @@ class DomainJob(object):
     :ivar operation: an :class:`Operation`; UNKNOWN where libvirt does not
         tell
     :ivar elapsed: seconds since the job began, or None
+    :ivar copies_memory: whether it has begun to. A migration's disks come
+        first, and QEMU counts no memory until they are in step.
     """
     type: int = JobType.NONE
     operation: int = Operation.UNKNOWN
     elapsed: typing.Optional[float] = None
+    copies_memory: bool = False
 
     @property
     def active(self):
@@ -237,7 +243,8 @@ class _Look(object):
         return DomainJob(
             _member(JobType, stats['type']),
             _member(Operation, stats.get('operation', Operation.UNKNOWN)),
-            None if elapsed is None else elapsed / 1000.0)
+            None if elapsed is None else elapsed / 1000.0,
+            bool(stats.get('memory_processed')))
 
     @staticmethod
     def _block_jobs(domain, disks):
@@ -350,6 +357,36 @@ class LibvirtJobs(object):
             with self._connections.lend() as connection:
                 connection.lookupByUUIDString(uuid).suspend()
         self._asks.call(uuid, timeout, suspend)
+
+    def resume(self, uuid, timeout):
+        """Let a paused domain run.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        def resume():
+            with self._connections.lend() as connection:
+                connection.lookupByUUIDString(uuid).resume()
+        self._asks.call(uuid, timeout, resume)
+
+    def xml(self, uuid, timeout, inactive=False):
+        """Read a domain's XML, without secrets.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds
+        :param inactive: what it would be started with, not what runs
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        def read():
+            with self._connections.lend() as connection:
+                return connection.lookupByUUIDString(uuid).XMLDesc(
+                    XML_INACTIVE if inactive else 0)
+        return self._asks.call(uuid, timeout, read)
 
     def rest(self):
         """Keep no connection to libvirt open until the next question."""

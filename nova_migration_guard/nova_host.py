@@ -17,8 +17,11 @@ are not to be shared between threads.
 """
 
 import calendar
+import contextlib
 import typing
+from urllib import parse
 
+from nova.compute import utils as compute_utils
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -39,6 +42,17 @@ _INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
 # What ResourceTracker._update_available_resource loads with its instances.
 _AUDITED_ATTRIBUTES = ['system_metadata', 'numa_topology', 'flavor',
                        'migration_context', 'resources']
+
+
+# Where libvirtd listens, by the transport of a URI.
+_LIBVIRT_PORTS = {'tls': 16514, 'tcp': 16509, 'ssh': 22}
+
+
+def _as_on(instance, host):
+    """A copy of an instance that Nova's RPC sends to another host."""
+    copy = instance.obj_clone()
+    copy.host = host
+    return copy
 
 
 def _posix(moment):
@@ -77,6 +91,59 @@ class NovaHost(object):
         """
         host = self._manager.driver._host
         return host._connect(host._uri, host._read_only)
+
+    def connect_peer(self, peer):
+        """Open a read-only connection to another host's libvirt.
+
+        Over the URI that live migration uses.
+
+        :param peer: the other host's name
+        :returns: a ``libvirt.virConnect``
+        :raises: libvirt's error
+        """
+        driver = self._manager.driver
+        return driver._host._connect(driver._live_migration_uri(peer), True)
+
+    def libvirt_port(self):
+        """The port on which the other hosts' libvirt listens."""
+        uri = parse.urlparse(self._manager.driver._live_migration_uri('peer'))
+        return uri.port or _LIBVIRT_PORTS.get(
+            uri.scheme.partition('+')[2], _LIBVIRT_PORTS['tls'])
+
+    def has_domain_at(self, instance, peer):
+        """Ask another host's nova-compute whether it has a guest's domain.
+
+        The console's output is the one question whose answer tells that on
+        every release, whatever the domain's state, and that leaves no fault
+        at the instance when there is none.
+
+        :param instance: a ``nova.objects.Instance``
+        :param peer: the other host's name
+        :raises Exception: when it does not say
+        """
+        try:
+            self._manager.compute_rpcapi.get_console_output(
+                nova_context.get_admin_context(), _as_on(instance, peer), 1)
+        except exception.InstanceNotFound:
+            return False
+        except (exception.ConsoleNotAvailable,
+                exception.ConsoleLogOutputException):
+            return True
+        return True
+
+    def runs_at(self, instance, peer):
+        """Ask another host's nova-compute whether it runs a guest.
+
+        :param instance: a ``nova.objects.Instance``
+        :param peer: the other host's name
+        :raises Exception: when it does not say
+        """
+        try:
+            self._manager.compute_rpcapi.get_instance_diagnostics(
+                nova_context.get_admin_context(), _as_on(instance, peer))
+        except exception.InstanceInvalidState:
+            return False
+        return True
 
     @staticmethod
     def libvirt_error():
@@ -133,41 +200,67 @@ class NovaHost(object):
         return sorted(found, key=lambda migration: migration.id)
 
     def instance(self, uuid):
-        """Read one instance afresh.
+        """Read one instance afresh, wherever it is.
 
         :param uuid: the instance's UUID
-        :returns: a ``nova.objects.Instance``, or None when it is deleted or
-            no longer on this host
+        :returns: a ``nova.objects.Instance``, or None when it is deleted
         """
         try:
-            instance = objects.Instance.get_by_uuid(
+            return objects.Instance.get_by_uuid(
                 nova_context.get_admin_context(), uuid,
                 expected_attrs=_INSTANCE_ATTRIBUTES)
         except exception.InstanceNotFound:
             return None
-        return instance if instance.host == self.name else None
-
-    def end_records(self, uuid, status):
-        """End every open live migration of an instance that leaves this host.
-
-        :param uuid: the instance's UUID
-        :param status: the status that the records get
-        """
-        for migration in self._open_migrations(instance_uuid=uuid):
-            migration.status = status
-            migration.save()
 
     @staticmethod
-    def make_idle(instance):
-        """Take the task state 'migrating' from an instance; leave any other.
+    def status_of(migration_id):
+        """Read the status of a migration's record.
+
+        :param migration_id: the record's ID
+        """
+        return objects.Migration.get_by_id(
+            nova_context.get_admin_context(), migration_id).status
+
+    def migration_status(self, migration):
+        """Read a migration's status afresh.
+
+        :param migration: a ``nova.objects.Migration``
+        """
+        return self.status_of(migration.id)
+
+    @staticmethod
+    def fail_migration(migration):
+        """Give a migration that does not begin the status 'error'.
+
+        :param migration: a ``nova.objects.Migration``
+        """
+        migration.status = facts.ERROR
+        migration.save()
+
+    def has_open_migration(self, instance, but):
+        """Tell whether another live migration of an instance is open.
 
         :param instance: a ``nova.objects.Instance``
-        :raises nova.exception.UnexpectedTaskStateError: when the task state
-            was changed meanwhile
+        :param but: the ``nova.objects.Migration`` that does not count
         """
-        if instance.task_state == facts.MIGRATING:
-            instance.task_state = None
-            instance.save(expected_task_state=[facts.MIGRATING])
+        return any(migration.id != but.id for migration in
+                   self._open_migrations(instance_uuid=instance.uuid))
+
+    def migrations_to_end(self, uuid, journaled):
+        """Read the live migrations that a settlement of an instance ends.
+
+        :param uuid: the instance's UUID
+        :param journaled: the UUID of the journal's migration, or None
+        :returns: a list of ``nova.objects.Migration``, oldest first: those
+            that leave this host and are open, and the journal's; without any
+            the last one that left this host, whatever its status
+        """
+        left = [migration
+                for migration in self._migrations(instance_uuid=uuid)
+                if migration.source_compute == self.name]
+        return [migration for migration in left
+                if migration.status in facts.OPEN_STATUSES or
+                migration.uuid == journaled] or left[-1:]
 
     @staticmethod
     def make_busy(instance):
@@ -180,6 +273,142 @@ class NovaHost(object):
         if instance.task_state is None:
             instance.task_state = facts.MIGRATING
             instance.save(expected_task_state=[None])
+
+    @staticmethod
+    def take_over(instance):
+        """Give an instance the task state with which Nova ends a migration.
+
+        :param instance: a ``nova.objects.Instance``
+        :raises nova.exception.UnexpectedTaskStateError: when the task state
+            was changed meanwhile
+        """
+        if instance.task_state != facts.MIGRATING:
+            former = instance.task_state
+            instance.task_state = facts.MIGRATING
+            instance.save(expected_task_state=[former])
+
+    def give_back_task(self, uuid, task_state):
+        """Give an instance a task state that it had before it was settled.
+
+        :param uuid: the instance's UUID
+        :param task_state: which one
+        """
+        instance = self.instance(uuid)
+        if instance is not None and instance.task_state is None:
+            instance.task_state = task_state
+            instance.save(expected_task_state=[None])
+
+    @staticmethod
+    def restore_vm_state(instance, vm_state):
+        """Take the vm_state 'error' of an interrupted migration back.
+
+        :param instance: a ``nova.objects.Instance``
+        :param vm_state: which one it was before, or None when that is not
+            known
+        """
+        if instance.vm_state == facts.ERROR and vm_state is not None:
+            instance.vm_state = vm_state
+            instance.save()
+
+    @contextlib.contextmanager
+    def recorded(self, instance, ruling):
+        """Show a settlement in the list of the instance's actions.
+
+        :param instance: a ``nova.objects.Instance``
+        :param ruling: a :class:`nova_migration_guard.verdict.Ruling`
+        """
+        action = 'migration_guard_' + ruling.verdict.name.lower()
+        context = nova_context.get_admin_context()
+        objects.InstanceAction.action_start(
+            context, instance.uuid, action, want_result=False)
+        with compute_utils.EventReporter(
+                context, 'compute_' + action, self.name, instance.uuid):
+            yield
+        objects.InstanceAction.action_finish(
+            context, instance.uuid, want_result=False)
+
+    def report_hold(self, uuid, reason):
+        """Show in the list of an instance's actions that it is held, and why.
+
+        :param uuid: the instance's UUID
+        :param reason: one sentence
+        """
+        context = nova_context.get_admin_context()
+        objects.InstanceAction.action_start(
+            context, uuid, 'migration_guard_hold', want_result=False)
+        try:
+            # an event fails by an exception that passes through it
+            with compute_utils.EventReporter(
+                    context, 'compute_migration_guard_hold', self.name, uuid):
+                raise exception.MigrationError(reason=reason)
+        except exception.MigrationError:
+            objects.InstanceAction.action_finish(
+                context, uuid, want_result=False)
+
+    def report_refusal(self, context, instance, reason):
+        """Show at an instance that its live migration was refused, and why.
+
+        :param context: of the user's request, whose action it is
+        :param instance: a ``nova.objects.Instance``
+        :param reason: one sentence
+        """
+        try:
+            with compute_utils.EventReporter(
+                    context, 'compute_live_migration', self.name,
+                    instance.uuid):
+                raise exception.MigrationError(reason=reason)
+        except exception.MigrationError as e:
+            compute_utils.add_instance_fault_from_exc(
+                nova_context.get_admin_context(), instance, e)
+
+    def refuse_deletion(self, context, uuid, reason):
+        """Let a deletion fail, so that it can be asked for again later.
+
+        :param context: of the user's request, whose action it is
+        :param uuid: the instance's UUID
+        :param reason: one sentence
+        """
+        instance = self.instance(uuid)
+        if instance is None:
+            return
+        LOG.warning('It is not deleted, because it is held: %s.', reason,
+                    instance=instance)
+        instance.task_state = facts.MIGRATING
+        instance.save()
+        try:
+            with compute_utils.EventReporter(
+                    context, 'compute_terminate_instance', self.name, uuid):
+                raise exception.MigrationError(reason=reason)
+        except exception.MigrationError as e:
+            compute_utils.add_instance_fault_from_exc(
+                nova_context.get_admin_context(), instance, e)
+
+    def delete_where_it_is(self, context, uuid, bdms, delete):
+        """Delete an instance, here or on the host that it has moved to.
+
+        :param context: of the user's request
+        :param uuid: the instance's UUID
+        :param bdms: its block device mappings
+        :param delete: ``terminate_instance`` of this host
+        """
+        instance = self.instance(uuid)
+        if instance is None:
+            return
+        if instance.host == self.name:
+            delete(context, instance, bdms)
+        else:
+            self._manager.compute_rpcapi.terminate_instance(
+                context, instance, bdms)
+
+    @staticmethod
+    def refuse_start(reason):
+        """Let a guest's start fail.
+
+        :param reason: one sentence
+        :raises nova.exception.MigrationError: always
+        """
+        raise exception.MigrationError(
+            reason='nova-migration-guard holds the instance: %s' % reason)
 
     def initialise(self, instance):
         """Run the part of Nova's start-up that a held instance has missed.

@@ -28,90 +28,218 @@ from nova_migration_guard import verdict
 
 LOG = logging.getLogger(__name__)
 
-# The status that Nova itself gives a live migration that was aborted.
-CANCELLED = 'cancelled'
+Verdict = verdict.Verdict
 
-GONE = verdict.Ruling(verdict.Verdict.LEAVE,
-                      'the instance is no longer on this host')
+GONE = verdict.Ruling(Verdict.LEAVE, 'the instance is deleted')
+
+#: The verdicts that end a migration.
+ENDINGS = (Verdict.UNDO, Verdict.ROLL_BACK, Verdict.FINISH, Verdict.CLOSE)
 
 
 class Settler(object):
     """Settles instances of one host, one at a time.
 
     :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param migrations: a
+        :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
+    :param peers: a :class:`nova_migration_guard.peers.Peers`
+    :param journal: a :class:`nova_migration_guard.journal.Journal`
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, jobs, options):
+    def __init__(self, host, migrations, jobs, peers, journal, options):
         self._host = host
+        self._migrations = migrations
         self._jobs = jobs
+        self._peers = peers
+        self._journal = journal
         self._options = options
 
-    def know(self, instance, observation, records):
-        """Put one instance's facts together.
+    def know(self, instance, observation, records, entry):
+        """Put one instance's facts together, without the destination's.
 
         :param instance: a ``nova.objects.Instance``
         :param observation: what libvirt said of it
         :param records: its open records; the others are read only when the
             verdict depends on them
+        :param entry: the journal's :class:`nova_migration_guard.journal.Entry`
+            or None
         :returns: a :class:`nova_migration_guard.facts.Facts`
         """
         known = facts.Facts(
-            host=self._host.name, vm_state=instance.vm_state,
-            task_state=instance.task_state, records=tuple(records),
-            observation=observation, observed_at=time.time())
+            host=self._host.name, instance_host=instance.host,
+            vm_state=instance.vm_state, task_state=instance.task_state,
+            records=tuple(records), observation=observation,
+            observed_at=time.time(), phase=entry.phase if entry else None,
+            journaled_destination=entry.destination if entry else None)
         if known.needs_all_records:
             known = dataclasses.replace(
                 known, records=tuple(self._host.records(instance.uuid)))
         return known
 
-    def settle(self, uuid, timeout, observation=None):
+    def settle(self, uuid, timeout, observation=None, starting=False):
         """Find out what is true of one instance, and carry its verdict out.
 
         :param uuid: the instance's UUID
         :param timeout: seconds to wait for a job that is aborted to be gone
         :param observation: what libvirt has just said of it, if it was asked
+        :param starting: whether nova-compute starts, so that a task state is
+            one that an earlier process has left
         :returns: the :class:`nova_migration_guard.verdict.Ruling` at the end:
-            HOLD when the instance is not settled, LEAVE when it is
+            HOLD when the instance is not settled
         :raises Exception: what Nova or libvirt raise
         """
-        instance = self._host.instance(uuid)
-        if instance is None:
-            return GONE
-        if observation is None:
-            observation = self._jobs.observe(uuid, self._options.call_timeout)
-        ruling, known = self._judge(instance, observation)
-        if ruling.refuse:
-            self._host.make_busy(instance)
-        if ruling.verdict is verdict.Verdict.ABORT:
-            observation = self._jobs.abort(uuid, timeout)
-            instance = self._host.instance(uuid)
-            if instance is None:
-                return GONE
-            ruling, known = self._judge(instance, observation)
-            if ruling.verdict is verdict.Verdict.ABORT:
-                ruling = verdict.Ruling(
-                    verdict.Verdict.HOLD, 'its migration job is still there '
-                    '%s s after it was aborted' % timeout, refuse=True)
-        if ruling.verdict is verdict.Verdict.ROLL_BACK:
-            self._roll_back(instance, known)
-            return verdict.Ruling(verdict.Verdict.LEAVE, ruling.reason)
+        attempt = _Attempt(self, uuid, timeout, starting)
+        return attempt.settle(observation)
+
+
+class _Attempt(object):
+    """One attempt to settle one instance."""
+
+    def __init__(self, settler, uuid, timeout, starting):
+        self._host = settler._host
+        self._migrations = settler._migrations
+        self._jobs = settler._jobs
+        self._peers = settler._peers
+        self._journal = settler._journal
+        self._options = settler._options
+        self._know = settler.know
+        self._uuid = uuid
+        self._timeout = timeout
+        self._starting = starting
+        self._instance = None
+        self._entry = None
+        self._known = None
+
+    def settle(self, observation):
+        self._entry = self._journal.entry(self._uuid)
+        if not self._read_instance():
+            return self._abandon()
+        ruling = self._judge(observation or self._observe())
+        if ruling.refuse and not self._known.moved:
+            self._host.make_busy(self._instance)
+        if ruling.verdict is Verdict.ABORT:
+            ruling = self._abort()
+        if ruling.verdict is Verdict.ASK:
+            ruling = self._ask()
+        if ruling.verdict in ENDINGS:
+            ruling = self._end(ruling)
         return ruling
 
-    def _judge(self, instance, observation):
-        known = self.know(instance, observation,
-                          self._host.open_records(instance.uuid))
-        ruling = verdict.judge(known)
+    def _abandon(self):
+        self._migrations.abandon(self._migrations_to_end())
+        self._journal.end(self._uuid)
+        return GONE
+
+    def _migrations_to_end(self):
+        return self._host.migrations_to_end(
+            self._uuid, self._entry.migration if self._entry else None)
+
+    def _read_instance(self):
+        self._instance = self._host.instance(self._uuid)
+        return self._instance is not None
+
+    def _observe(self):
+        return self._jobs.observe(self._uuid, self._options.call_timeout)
+
+    def _judge(self, observation):
+        self._known = self._know(
+            self._instance, observation, self._host.open_records(self._uuid),
+            self._entry)
+        if (self._known.job is facts.Job.OUTGOING and
+                observation.job.copies_memory and self._known.destination):
+            self._known = dataclasses.replace(
+                self._known,
+                reachable=self._peers.reachable(self._known.destination))
+        return self._ruling()
+
+    def _ruling(self):
+        ruling = verdict.judge(self._known)
         LOG.debug('%(verdict)s: %(reason)s. Facts: %(facts)s',
                   {'verdict': ruling.verdict.value, 'reason': ruling.reason,
-                   'facts': known}, instance=instance)
-        return ruling, known
+                   'facts': self._known}, instance=self._instance)
+        return ruling
 
-    def _roll_back(self, instance, known):
-        if (instance.vm_state == facts.PAUSED and
-                known.observation.state == libvirt_jobs.State.RUNNING):
+    def _abort(self):
+        observation = self._jobs.abort(self._uuid, self._timeout)
+        if not self._read_instance():
+            return self._abandon()
+        ruling = self._judge(observation)
+        if ruling.verdict is Verdict.ABORT:
+            return verdict.Ruling(
+                Verdict.HOLD, 'its migration job is still there %d s after '
+                'it was aborted' % self._timeout, refuse=True)
+        return ruling
+
+    def _ask(self):
+        peer, said = self._peers.where(
+            self._instance, self._known.destination)
+        self._known = dataclasses.replace(
+            self._known, peer=peer, peer_said=said)
+        return self._ruling()
+
+    def _end(self, ruling):
+        """Carry a verdict out that ends the migration."""
+        former = self._instance.task_state
+        if ruling.verdict is not Verdict.CLOSE:
+            if former not in (None, facts.MIGRATING) and not self._starting:
+                return verdict.Ruling(
+                    Verdict.HOLD, '%s; the task "%s" has to end first' % (
+                        ruling.reason, former))
+            self._host.take_over(self._instance)
+        with self._host.recorded(self._instance, ruling):
+            self._carry_out(ruling.verdict)
+        self._journal.end(self._uuid)
+        if former not in (None, facts.MIGRATING) and not self._known.moved:
+            self._host.give_back_task(self._uuid, former)
+        return ruling
+
+    def _carry_out(self, what):
+        instance, entry = self._instance, self._entry
+        migrations = self._migrations_to_end()
+        if what is Verdict.UNDO:
+            self._undo_pause()
+            self._migrations.undo(instance, migrations)
+        elif what is Verdict.ROLL_BACK:
+            self._undo_pause()
+            self._migrations.roll_back(
+                instance, entry, migrations, self._live_xml())
+        elif what is Verdict.FINISH:
+            self._host.restore_vm_state(instance, self._vm_state(False))
+            self._migrations.finish(instance, entry, migrations)
+        else:
+            self._migrations.close(instance, entry, migrations)
+        if what in (Verdict.UNDO, Verdict.ROLL_BACK):
+            self._host.restore_vm_state(instance, self._vm_state(True))
+
+    def _vm_state(self, stays):
+        """What the vm_state was before an error took its place.
+
+        Nova migrates only what is active or paused.
+        """
+        if self._entry is not None:
+            return self._entry.vm_state
+        if not stays:
+            return None
+        state = self._known.observation.state
+        return {libvirt_jobs.State.RUNNING: facts.ACTIVE,
+                libvirt_jobs.State.PAUSED: facts.PAUSED}.get(state)
+
+    def _undo_pause(self):
+        """Let the guest run, or not, as Nova's record says."""
+        state = self._known.observation.state
+        timeout = self._options.call_timeout
+        paused = facts.PAUSED in (
+            self._instance.vm_state,
+            self._entry.vm_state if self._entry is not None else None)
+        if paused and state == libvirt_jobs.State.RUNNING:
             # an aborted migration resumes the guest, whoever had paused it
-            self._jobs.pause(instance.uuid, self._options.call_timeout)
-        self._host.end_records(instance.uuid, CANCELLED)
-        self._host.make_idle(instance)
+            self._jobs.pause(self._uuid, timeout)
+        elif not paused and self._known.guest is facts.Guest.SUSPENDED:
+            self._jobs.resume(self._uuid, timeout)
+
+    def _live_xml(self):
+        if self._known.guest in (facts.Guest.HERE, facts.Guest.SUSPENDED):
+            return self._jobs.xml(self._uuid, self._options.call_timeout)
+        return None

@@ -29,7 +29,11 @@ class Verdict(enum.Enum):
     """What is to be done about one instance."""
     LEAVE = 'leave it to Nova'
     ABORT = 'abort the migration job'
-    ROLL_BACK = 'end the migration; the instance stays here'
+    ASK = 'ask the destination where the guest is'
+    UNDO = 'undo what was prepared; libvirt was never asked to migrate'
+    ROLL_BACK = 'roll the migration back; the instance stays here'
+    FINISH = 'finish the migration; the instance is at its destination'
+    CLOSE = 'end the migration; the destination has taken the instance over'
     HOLD = 'hold the instance'
 
 
@@ -47,34 +51,45 @@ class Ruling(object):
 
 
 def judge(known):
-    """Decide what is to be done about one instance of this host.
+    """Decide what is to be done about one instance.
 
     :param known: a :class:`nova_migration_guard.facts.Facts`
     :returns: a :class:`Ruling`
     """
+    if known.moved:
+        return _judge_moved(known)
     if known.job is facts.Job.UNKNOWN:
         return _judge_unknown(known)
     if known.job is facts.Job.OUTGOING_POSTCOPY:
         return _hold('the migration is in post-copy: both hosts have a part '
                      'of the guest, so it is never aborted')
     if known.job is facts.Job.OUTGOING:
-        if known.job_is_novas:
-            return Ruling(Verdict.ABORT, 'a migration job runs that no '
-                          'nova-compute controls', refuse=True)
-        return _hold('a migration job runs that Nova did not start')
+        return _judge_outgoing(known)
     if known.job is facts.Job.INCOMING:
         return _hold('the guest is arriving here from another host')
     if known.migrating:
         return _judge_migration_without_job(known)
     if (known.guest is facts.Guest.ABSENT and known.left_last and
             known.vm_state in facts.EXPECTED_TO_RUN):
-        return _hold('the guest is not here, and its last live migration left '
-                     'this host: it may run at its destination')
+        return _judge_guest_that_left(known)
     return Ruling(Verdict.LEAVE, 'nothing is in flight')
 
 
 def _hold(reason, refuse=True):
     return Ruling(Verdict.HOLD, reason, refuse)
+
+
+def _judge_moved(known):
+    if known.guest is facts.Guest.UNKNOWN:
+        return _hold('%s (%s), and Nova says that it is on %s' % (
+            known.guest.value, known.observation.trouble,
+            known.instance_host), refuse=False)
+    if known.guest in (facts.Guest.HERE, facts.Guest.INCOMING) or (
+            known.job not in (facts.Job.NONE, facts.Job.UNKNOWN)):
+        return _hold('%s, and Nova says that it is on %s' % (
+            known.guest.value, known.instance_host), refuse=False)
+    return Ruling(Verdict.CLOSE, 'the instance is on %s, and a migration '
+                  'from here has not ended' % known.instance_host)
 
 
 def _judge_unknown(known):
@@ -86,17 +101,71 @@ def _judge_unknown(known):
                  known.guest is not facts.Guest.UNKNOWN)
 
 
+def _judge_outgoing(known):
+    if not known.job_is_novas:
+        return _hold('a migration job runs that Nova did not start')
+    if known.abort_would_freeze:
+        return _hold('a migration job copies memory to %s, which does not '
+                     'answer: an abort would halt the guest until it does' %
+                     known.destination)
+    return Ruling(Verdict.ABORT, 'a migration job runs that no nova-compute '
+                  'controls', refuse=True)
+
+
 def _judge_migration_without_job(known):
-    if known.guest is facts.Guest.HERE:
-        return Ruling(Verdict.ROLL_BACK, 'no job runs and the guest is here')
-    if known.guest is facts.Guest.OFF:
-        return Ruling(Verdict.ROLL_BACK, 'no job runs and the guest was shut '
-                      'off here')
-    if known.guest is facts.Guest.SUSPENDED:
-        return _hold('no job runs, and the guest was halted in the middle of '
-                     'its hand-over: it may run at its destination')
-    return _hold('no job runs and %s: it may run at its destination' %
-                 known.guest.value)
+    guest = facts.Guest
+    stays = known.guest in (guest.HERE, guest.OFF)
+    if stays and known.before_libvirt:
+        return Ruling(Verdict.UNDO, 'no job runs and %s' % known.guest.value)
+    if known.destination is None:
+        if stays:
+            return Ruling(Verdict.UNDO, 'no job runs, %s, and nothing names a '
+                          'destination' % known.guest.value)
+        return _hold('no job runs, %s, and nothing names the destination' %
+                     known.guest.value)
+    if known.peer is facts.Peer.NOT_ASKED:
+        return Ruling(Verdict.ASK, 'no job runs and %s' % known.guest.value,
+                      refuse=True)
+    where = 'no job runs, %s, and %s says: %s' % (
+        known.guest.value, known.destination, known.peer.value)
+    return _judge_both_sides(known, where)
+
+
+def _judge_both_sides(known, where):
+    """What the guest's place here and at the destination make of it."""
+    guest, peer = facts.Guest, facts.Peer
+    if known.peer is peer.UNKNOWN:
+        return _hold('%s (%s)' % (where, known.peer_said))
+    if known.guest is guest.HERE:
+        if known.peer is peer.RUNS:
+            return _hold(where + '; nothing is started or deleted')
+        if known.peer is peer.THERE:
+            # it goes by itself once its libvirtd has noticed
+            return _hold(where)
+        return Ruling(Verdict.ROLL_BACK, where)
+    if known.peer is peer.ABSENT:
+        if known.guest in (guest.OFF, guest.STOPPED, guest.SUSPENDED):
+            return Ruling(Verdict.ROLL_BACK, where)
+        return _hold(where + '; nothing is started or deleted')
+    if known.guest in (guest.UNKNOWN, guest.INCOMING, guest.SPLIT):
+        return _hold(where)
+    if known.peer is peer.THERE and known.vm_state != facts.PAUSED:
+        return _hold(where)
+    return Ruling(Verdict.FINISH, where)
+
+
+def _judge_guest_that_left(known):
+    """Nova's records say that nothing is in flight, and no guest is here."""
+    reason = ('the guest is not here, and its last live migration left this '
+              'host for %s' % known.destination)
+    if known.destination is None:
+        return _hold(reason)
+    if known.peer is facts.Peer.NOT_ASKED:
+        return Ruling(Verdict.ASK, reason, refuse=True)
+    if known.peer is facts.Peer.ABSENT:
+        return Ruling(Verdict.LEAVE, reason + ', where it is not either')
+    return _judge_both_sides(known, '%s, which says: %s' % (
+        reason, known.peer.value))
 
 
 def not_novas(seen, is_instance):

@@ -65,9 +65,67 @@ def _cleanup_host(wrapped, manager, args, kwargs):
     return wrapped(*args, **kwargs)
 
 
+def _live_migration(wrapped, manager, args, kwargs):
+    """Write a live migration down before it begins, or refuse it."""
+    guardian = guard.for_manager(manager)
+    if guardian is None or guardian.operations.may_begin(*args, **kwargs):
+        return wrapped(*args, **kwargs)
+
+
+def _live_migration_abort(wrapped, manager, args, kwargs):
+    def arguments(context, instance, migration_id):
+        return instance, migration_id
+
+    result = wrapped(*args, **kwargs)
+    guardian = guard.for_manager(manager)
+    if guardian is not None:
+        guardian.operations.aborted(*arguments(*args, **kwargs))
+    return result
+
+
+def _post_live_migration(wrapped, manager, args, kwargs):
+    def arguments(ctxt, instance, dest, *args, **kwargs):
+        return instance, dest
+
+    guardian = guard.for_manager(manager)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    instance, dest = arguments(*args, **kwargs)
+    return guardian.operations.post_migration(
+        instance, dest, lambda: wrapped(*args, **kwargs))
+
+
+def _rollback_live_migration(wrapped, manager, args, kwargs):
+    def instance_of(context, instance, *args, **kwargs):
+        return instance
+
+    guardian = guard.for_manager(manager)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    return guardian.operations.rollback(
+        instance_of(*args, **kwargs), lambda: wrapped(*args, **kwargs))
+
+
+def _terminate_instance(wrapped, manager, args, kwargs):
+    """Delete an instance where its guest is."""
+    def arguments(context, instance, bdms):
+        return context, instance, bdms
+
+    guardian = guard.for_manager(manager)
+    context, instance, bdms = arguments(*args, **kwargs)
+    if guardian is None or instance.uuid not in guardian.held:
+        return wrapped(*args, **kwargs)
+    return guardian.delete(context, instance, bdms, wrapped)
+
+
 PATCHES = {
     'ComputeManager.init_host': _init_host,
     'ComputeManager.init_virt_events': _init_virt_events,
     'ComputeManager._init_instance': _init_instance,
     'ComputeManager.cleanup_host': _cleanup_host,
+    'ComputeManager.live_migration': _live_migration,
+    'ComputeManager.live_migration_abort': _live_migration_abort,
+    'ComputeManager._post_live_migration': _post_live_migration,
+    'ComputeManager._rollback_live_migration': _rollback_live_migration,
+    'ComputeManager.terminate_instance': _terminate_instance,
 }

@@ -85,6 +85,7 @@ class CloudTestCase(operations.Operations, views.Views,
         self.killed = []
         releases.options(self)
         self.neutron = self.useFixture(releases.NeutronFixture(self))
+        self.cinder = None
         self.world = hypervisor.World(
             self.useFixture(fixtures.TempDir()).path)
         self.flags(instances_path=self.world.instances_path)
@@ -94,6 +95,8 @@ class CloudTestCase(operations.Operations, views.Views,
         self.useFixture(separation.SeparateExecutors())
         self.useFixture(separation.SeparateDisks(self.world))
         self.useFixture(separation.SeparateContexts(self.world))
+        if self.guard:
+            self._connect_networks()
 
     def tearDown(self):
         # Before the clean-ups of Nova's fixtures, which wait for threads.
@@ -118,7 +121,19 @@ class CloudTestCase(operations.Operations, views.Views,
         self.flags(compute_driver='libvirt.LibvirtDriver')
         self.flags(enabled=True, group='migration_guard')
         self.flags(group='migration_guard', **self.GUARD_OPTIONS)
+        self.journals = self.useFixture(fixtures.TempDir()).path
+        self.flags(journal_dir=self.journals, group='migration_guard')
         self.assertTrue(plugin.activate())
+
+    def _connect_networks(self):
+        """Let the guard see the model's network in place of a real one."""
+        from nova_migration_guard import peers
+        world = self.world
+
+        def reachable(asked, peer):
+            return peer not in world.cut_off
+        self.useFixture(fixtures.MockPatchObject(
+            peers.Peers, 'reachable', reachable))
 
     def settle(self, host):
         """Let the settler go on until nothing is held on a host."""
@@ -182,6 +197,10 @@ class CloudTestCase(operations.Operations, views.Views,
             self.flags(group='pci', alias=[jsonutils.dumps({
                 'vendor_id': fake.PCI_VEND_ID,
                 'product_id': fake.VF_PROD_ID, 'name': alias})])
+
+    def enable_volumes(self):
+        """Let there be a Cinder."""
+        self.cinder = self.useFixture(releases.CinderFixture(self))
 
     def start_host(self, host, pci_info=None):
         """Make a host, and start its nova-compute.

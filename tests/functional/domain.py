@@ -24,14 +24,24 @@ def _text(xml):
     return xml.decode() if isinstance(xml, bytes) else xml
 
 
-def _with_aliases(tree):
-    """libvirt names every device of a domain; device removal goes by it."""
+def _completed(tree):
+    """What libvirt gives a domain's devices by itself.
+
+    A name, which device removal goes by, and an address in the guest, which
+    migration keeps.
+    """
+    slot = 1
     for kind, prefix in (('interface', 'net'), ('hostdev', 'hostdev'),
                          ('disk', 'disk')):
         for number, device in enumerate(tree.findall('./devices/' + kind)):
             if device.find('alias') is None:
                 etree.SubElement(device, 'alias',
                                  name='%s%d' % (prefix, number))
+            if device.find('address') is None:
+                etree.SubElement(
+                    device, 'address', type='pci', domain='0x0000',
+                    bus='0x00', slot='0x%02x' % slot, function='0x0')
+            slot += 1
     return tree
 
 
@@ -67,7 +77,7 @@ class Domain(object):
     def __init__(self, hypervisor, xml):
         self.hypervisor = hypervisor
         # what runs, and what would be started next
-        self._live = self._config = _with_aliases(
+        self._live = self._config = _completed(
             etree.fromstring(_text(xml)))
         self.uuid = self._live.findtext('uuid')
         self._state_and_reason = (api.SHUTOFF, api.SHUTOFF_UNKNOWN)
@@ -106,7 +116,7 @@ class Domain(object):
 
     def redefine(self, xml):
         """defineXML for a domain that exists: what runs goes on running."""
-        self._config = _with_aliases(etree.fromstring(_text(xml)))
+        self._config = _completed(etree.fromstring(_text(xml)))
         self.persistent = True
 
     def start(self, state, reason):
@@ -120,6 +130,11 @@ class Domain(object):
         return [disk.find('target').get('dev')
                 for disk in self._current().findall('./devices/disk')
                 if disk.get('device', 'disk') == 'disk']
+
+    def has_volume(self, volume_id):
+        """Whether the guest has a volume of Cinder's."""
+        return any(disk.findtext('serial') == volume_id
+                   for disk in self._current().findall('./devices/disk'))
 
     def pci_addresses(self):
         """The host's PCI devices that the guest has, as '0000:81:00.1'."""
@@ -246,7 +261,7 @@ class Domain(object):
     def attachDeviceFlags(self, xml, flags=0):
         for tree in self._affected(flags):
             tree.find('devices').append(etree.fromstring(_text(xml)))
-            _with_aliases(tree)
+            _completed(tree)
         return 0
 
     def detachDevice(self, xml):

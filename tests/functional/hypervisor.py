@@ -41,6 +41,8 @@ class World(object):
         self.jobs = []
         #: UUIDs of the guests that ran on two hosts at the same time
         self.ran_twice = set()
+        #: the hosts that no other host reaches over the network
+        self.cut_off = set()
         #: UUIDs of the guests that migrateToURI3 was called for
         self.migrate_called = set()
         #: true at the test's end, when nothing may block any more

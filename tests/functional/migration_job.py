@@ -20,6 +20,9 @@ import time
 
 from tests.functional import libvirt_api as api
 
+#: Percent of a migration with its disks until memory is copied.
+DISKS = 50
+
 
 class MigrationJob(object):
     """One migration of a guest from one hypervisor to another.
@@ -60,15 +63,17 @@ class MigrationJob(object):
 
     def stats(self):
         """What jobStats says on the source."""
+        # the disks first, then memory
         done, total = self.percent, 100
+        memory = 0 if self.copies_disks and done <= DISKS else done
         return {'type': (api.JOB_CANCELLED if self.cancelling else
                          api.JOB_UNBOUNDED),
                 'operation': api.OPERATION_MIGRATION_OUT,
                 'time_elapsed': int((time.monotonic() - self._began) * 1000),
                 'data_total': total, 'data_processed': done,
                 'data_remaining': total - done,
-                'memory_total': total, 'memory_processed': done,
-                'memory_remaining': total - done,
+                'memory_total': total, 'memory_processed': memory,
+                'memory_remaining': total - memory,
                 'disk_total': total, 'disk_processed': done,
                 'disk_remaining': total - done}
 

@@ -72,6 +72,21 @@ class Operations(object):
             'tenant_id': self.neutron.tenant_id, 'admin_state_up': True,
             'resource_request': {}}})['port']['id']
 
+    def attach_volume(self, server):
+        """Attach a volume to a running server.
+
+        :returns: the volume's ID
+        """
+        volume = releases.CinderFixture.IMAGE_BACKED_VOL
+        self.api.post_server_volume(
+            server['id'], {'volumeAttachment': {'volumeId': volume}})
+        self.wait_until(
+            lambda: [volume] == [attachment['volumeId'] for attachment in
+                                 self.api.get_server_volumes(server['id'])] and
+            self.hypervisor(self.nova_says(server).host).domains[
+                server['id']].has_volume(volume), 'the volume is attached')
+        return volume
+
     def live_migrate(self, server, host):
         """Ask for a live migration, with the disks that are not shared."""
         self.api.post_server_action(server['id'], {'os-migrateLive': {

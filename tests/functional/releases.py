@@ -58,6 +58,12 @@ BaseTestCase = base.ServersTestBase
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 
 
+#: Cinder, with the attachments of its volumes.
+CinderFixture = getattr(
+    _first_module('nova.tests.fixtures.cinder', 'nova.tests.fixtures'),
+    'CinderFixture')
+
+
 class NeutronFixture(base.LibvirtNeutronFixture):
     """A network per kind of port, with SR-IOV ports on ``network_4``.
 
@@ -201,6 +207,23 @@ def driver_stubs():
 def placement(test):
     """The client of the Placement API."""
     return getattr(test, 'placement', None) or test.placement_api
+
+
+def port_bindings(neutron, port_id):
+    """{host: status} of a port's bindings; the fake of 20.x keeps none.
+
+    :param neutron: the :class:`NeutronFixture`
+    """
+    return {host: binding['status'] for host, binding in
+            getattr(neutron, '_port_bindings', {}).get(port_id, {}).items()}
+
+
+def volume_attachments(cinder, volume_id):
+    """The IDs of a volume's attachments.
+
+    :param cinder: the :class:`CinderFixture`
+    """
+    return set(cinder.volume_to_attachment[volume_id])
 
 
 def executor_factory():

@@ -85,6 +85,67 @@ class Views(object):
         domain = self.hypervisor(host).domains.get(server['id'])
         return domain.pci_addresses() if domain is not None else []
 
+    def footprint(self, server):
+        """All that an instance has, everywhere, by whoever keeps it.
+
+        What a migration may change for good is left out: identities and
+        numbers stay, hosts' names do not.
+
+        :returns: a dict that two moments can be compared by
+        """
+        migrations = self.migrations(server)
+        found = {
+            'nova': self.nova_says(server),
+            'guest': self.where(server),
+            'disks': self.disks(server),
+            'allocations': self.allocations(server['id']),
+            "migrations' allocations": {
+                migration.id: self.allocations(migration.uuid)
+                for migration in migrations
+                if self.allocations(migration.uuid)},
+            'open records': [(migration.dest_compute, migration.status)
+                             for migration in migrations
+                             if migration.status not in (
+                                 'completed', 'cancelled', 'failed',
+                                 'error')],
+            'bindings': {
+                port: releases.port_bindings(self.neutron, port)
+                for port in self.ports(server)},
+            'migration context': self._has_migration_context(server),
+            'devices': {host: self._devices_of(host, server)
+                        for host in self.processes},
+        }
+        if self.cinder is not None:
+            found['attachments'] = {
+                bdm.volume_id: (bdm.attachment_id,
+                                releases.volume_attachments(
+                                    self.cinder, bdm.volume_id))
+                for bdm in self._volume_bdms(server)}
+        return found
+
+    def ports(self, server):
+        """The IDs of a server's ports."""
+        return sorted(port['id'] for port in self.neutron._ports.values()
+                      if port.get('device_id') == server['id'])
+
+    def _volume_bdms(self, server):
+        return [bdm for bdm in
+                objects.BlockDeviceMappingList.get_by_instance_uuid(
+                    context.get_admin_context(), server['id'])
+                if bdm.is_volume]
+
+    def _has_migration_context(self, server):
+        try:
+            objects.MigrationContext.get_by_instance_uuid(
+                context.get_admin_context(), server['id'])
+        except exception.MigrationContextNotFound:
+            return False
+        return True
+
+    def _devices_of(self, host, server):
+        return sorted(address for address, (_, owner) in
+                      self.devices(host).items() if owner == server['id'])
+
     def allocations(self, consumer):
         """What a consumer has in Placement: {host: resources}."""
         api = releases.placement(self)

@@ -1,0 +1,379 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Ends a live migration of this host through Nova's own code.
+
+Beside :mod:`nova_migration_guard.nova_host` the only module that calls Nova's
+private methods. Nova's rollback and post-migration log many a failure of
+Cinder, Neutron or Placement and go on. Here such a failure is an error, found
+before Nova gives the instance free or after: what is not undone or finished
+in full stays held, and every step can be made again.
+"""
+
+import contextlib
+import inspect
+from xml.etree import ElementTree
+
+from nova import context as nova_context
+from nova import exception
+from nova.network import model as network_model
+from nova import objects
+from oslo_log import log as logging
+
+from nova_migration_guard import facts
+from nova_migration_guard import migration_plan
+
+LOG = logging.getLogger(__name__)
+
+# Statuses of a migration record.
+CANCELLED = 'cancelled'
+COMPLETED = 'completed'
+ERROR = 'error'
+
+
+def _addresses(domain_xml):
+    """The MAC and PCI addresses of a domain's devices."""
+    devices = ElementTree.fromstring(domain_xml).find('./devices')
+    found = set()
+    for device in devices:
+        mac = device.find('mac')
+        if mac is not None:
+            found.add(mac.get('address').lower())
+        address = device.find('./source/address')
+        if address is not None and address.get('bus'):
+            found.add('%04x:%02x:%02x.%x' % tuple(
+                int(address.get(name, '0'), 16)
+                for name in ('domain', 'bus', 'slot', 'function')))
+    return found
+
+
+class LiveMigrations(object):
+    """The live migrations that leave one nova-compute's host.
+
+    :param manager: a ``nova.compute.manager.ComputeManager`` whose driver is
+        the libvirt driver
+    """
+
+    def __init__(self, manager):
+        self._manager = manager
+        self._plans = migration_plan.Plans(manager)
+        self.entry = self._plans.entry
+        self.prepared = self._plans.prepared
+        #: UUIDs of the instances whose migration is being ended here
+        self.ending = set()
+
+    @contextlib.contextmanager
+    def _ending(self, instance):
+        """Tell the patches of Nova's methods that they are called here."""
+        self.ending.add(instance.uuid)
+        try:
+            yield
+        finally:
+            self.ending.discard(instance.uuid)
+
+    # ---- Placement
+
+    def _holding(self, context, instance, migrations):
+        """Which of the migrations holds the allocation on this host.
+
+        :returns: a ``nova.objects.Migration``, or None
+        :raises Exception: when Placement does not answer
+        """
+        node = objects.ComputeNode.get_by_host_and_nodename(
+            context, self._manager.host, instance.node)
+        found = None
+        for migration in migrations:
+            if node.uuid in self._allocations(context, migration.uuid):
+                found = migration
+        return found
+
+    def _allocations(self, context, consumer):
+        return self._manager.reportclient.get_allocs_for_consumer(
+            context, consumer).get('allocations', {})
+
+    def _delete_allocations(self, context, migrations):
+        for migration in migrations:
+            if self._allocations(context, migration.uuid):
+                self._manager.reportclient.delete_allocation_for_instance(
+                    context, migration.uuid, consumer_type='migration')
+
+    def _take_back_allocation(self, context, instance, migrations):
+        """Give the instance its allocation on this host, and no other."""
+        holding = self._holding(context, instance, migrations)
+        if holding is not None:
+            self._manager._revert_allocation(context, instance, holding)
+            if self._allocations(context, holding.uuid):
+                raise migration_plan.Unsettled('Placement did not give the allocation on '
+                                'this host back to the instance')
+        self._delete_allocations(context, migrations)
+
+    # ---- roll back
+
+    def roll_back(self, instance, entry, migrations, domain_xml):
+        """Undo a live migration whose guest goes on running here.
+
+        :param instance: a ``nova.objects.Instance`` with the task state
+            'migrating'
+        :param entry: the journal's, or None
+        :param migrations: every open ``nova.objects.Migration`` of it that
+            leaves this host, and the entry's; oldest first
+        :param domain_xml: of the domain as it runs here, or None when it is
+            shut off
+        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+            could not be made
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        plan = self._plans.plan(context, instance, entry, migrations)
+        holding = self._holding(context, instance, migrations)
+        self._give_back_volumes(context, instance, plan)
+        self._manager.network_api.setup_networks_on_host(
+            context, instance, host=plan.destination, teardown=True)
+        if 'vifs' not in plan.migrate_data:
+            plan.migrate_data.vifs = []
+        if domain_xml is not None:
+            self._attach_missing_vifs(context, instance, plan, domain_xml)
+        plan.migrate_data.migration = (
+            holding or self._of_plan(plan, entry, migrations))
+        with self._ending(instance):
+            self._roll_back(context, instance, plan)
+        self._take_back_allocation(context, instance, migrations)
+        self._end(context, migrations, CANCELLED)
+
+    @staticmethod
+    def _of_plan(plan, entry, migrations):
+        for migration in reversed(migrations):
+            if entry is not None and migration.uuid == entry.migration:
+                return migration
+        for migration in reversed(migrations):
+            if migration.dest_compute == plan.destination:
+                return migration
+        raise migration_plan.Unsettled('there is no record of the migration')
+
+    def _roll_back(self, context, instance, plan):
+        method = self._manager._rollback_live_migration
+        kwargs = {'migration_status': CANCELLED,
+                  'source_bdms': self._without_attachments(plan.source_bdms)}
+        if 'pre_live_migration' in inspect.signature(method).parameters:
+            # 24.2.1: leave volumes and interfaces alone. They are settled
+            # by now, and Nova would drop errors with them.
+            kwargs['pre_live_migration'] = True
+        method(context, instance, plan.destination, plan.migrate_data,
+               **kwargs)
+
+    @staticmethod
+    def _without_attachments(source_bdms):
+        """Mappings with which Nova deletes no attachment.
+
+        Every one is the source's by now, and 20.x deletes what it is given.
+        """
+        copies = source_bdms.obj_clone()
+        for bdm in copies:
+            if bdm.is_volume:
+                bdm.attachment_id = None
+        return copies
+
+    def _give_back_volumes(self, context, instance, plan):
+        sources = {bdm.volume_id: bdm for bdm in plan.source_bdms
+                   if bdm.is_volume}
+        current = {bdm.volume_id: bdm
+                   for bdm in migration_plan.bdms(context, instance.uuid)
+                   if bdm.is_volume}
+        if set(sources) != set(current):
+            raise migration_plan.Unsettled('its volumes are not those that it had when the '
+                            'migration began')
+        for volume_id, bdm in current.items():
+            source = sources[volume_id]
+            if (bdm.attachment_id == source.attachment_id and
+                    bdm.connection_info == source.connection_info):
+                continue
+            # the destination asks the mapping for what it has to disconnect
+            self._manager.compute_rpcapi.remove_volume_connection(
+                context, instance, volume_id, plan.destination)
+            if bdm.attachment_id != source.attachment_id:
+                self._delete_attachment(context, bdm.attachment_id)
+            bdm.attachment_id = source.attachment_id
+            bdm.connection_info = source.connection_info
+            bdm.save()
+
+    def _delete_attachment(self, context, attachment_id):
+        try:
+            self._manager.volume_api.attachment_delete(context, attachment_id)
+        except exception.VolumeAttachmentNotFound:
+            LOG.debug('Attachment %s is gone already.', attachment_id)
+
+    def _attach_missing_vifs(self, context, instance, plan, domain_xml):
+        """Attach the devices that libvirt does not migrate again.
+
+        The driver's own way counts the interfaces, and attaches all of them
+        again where one is missing.
+        """
+        present = _addresses(domain_xml)
+        for migrated in plan.migrate_data.vifs:
+            if 'source_vif' not in migrated or not migrated.source_vif:
+                continue
+            vif = migrated.source_vif
+            address = (vif.get('profile') or {}).get('pci_slot')
+            if (vif['vnic_type'] in network_model.VNIC_TYPES_DIRECT_PASSTHROUGH
+                    and vif['address'].lower() not in present
+                    and address not in present):
+                LOG.info('Attaching interface %s again.', vif['id'],
+                         instance=instance)
+                self._manager.driver.attach_interface(
+                    context, instance, instance.image_meta, vif)
+
+    def left_behind(self, entry):
+        """Say what a rollback of Nova's has left, for want of an error.
+
+        :param entry: the journal's
+        :returns: a description, or None
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        if self._allocations(context, entry.migration):
+            return 'an allocation of the migration'
+        sources = {bdm.volume_id: bdm.attachment_id
+                   for bdm in self._plans.source_bdms(context, entry)
+                   if bdm.is_volume}
+        for bdm in migration_plan.bdms(context, entry.instance):
+            if bdm.is_volume and bdm.attachment_id != sources.get(
+                    bdm.volume_id):
+                return 'volume %s attached to the destination' % bdm.volume_id
+        return None
+
+    def undo(self, instance, migrations):
+        """Undo live migrations that have never reached libvirt.
+
+        What the conductor does before it casts to this host: the allocation,
+        the port bindings, the migration context. The destination's claims
+        end with the records, at its next audit.
+
+        :param instance: a ``nova.objects.Instance``
+        :param migrations: the ``nova.objects.Migration`` objects
+        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+            could not be made
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        for destination in {migration.dest_compute
+                            for migration in migrations
+                            if migration.dest_compute}:
+            self._manager.network_api.setup_networks_on_host(
+                context, instance, host=destination, teardown=True)
+        self._take_back_allocation(context, instance, migrations)
+        instance.drop_migration_context()
+        instance.progress = 0
+        if instance.task_state == facts.MIGRATING:
+            instance.task_state = None
+            instance.save(expected_task_state=[facts.MIGRATING])
+        else:
+            instance.save()
+        self._end(context, migrations, CANCELLED)
+
+    def abandon(self, migrations):
+        """End live migrations whose instance is deleted, or busy otherwise.
+
+        :param migrations: the ``nova.objects.Migration`` objects
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        self._delete_allocations(context, migrations)
+        self._end(context, migrations, CANCELLED)
+
+    # ---- finish
+
+    def finish(self, instance, entry, migrations):
+        """Finish a live migration whose guest runs at the destination.
+
+        :param instance: a ``nova.objects.Instance`` with the task state
+            'migrating'
+        :param entry: the journal's, or None
+        :param migrations: as for :meth:`roll_back`
+        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+            could not be made
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        plan = self._plans.plan(context, instance, entry, migrations)
+        plan.migrate_data.migration = (
+            self._holding(context, instance, migrations) or
+            self._of_plan(plan, entry, migrations))
+        with self._ending(instance):
+            self._manager._post_live_migration(
+                context, instance, plan.destination, plan.block_migration,
+                plan.migrate_data, plan.source_bdms)
+        # to 26.x Nova goes on when the destination has failed
+        instance.refresh()
+        if instance.host != plan.destination:
+            raise migration_plan.Unsettled('the destination did not take the instance over')
+        self._close(context, instance, plan, migrations)
+
+    def close(self, instance, entry, migrations):
+        """Finish what is left when the destination has taken over.
+
+        :param instance: a ``nova.objects.Instance`` whose host is the
+            destination already
+        :param entry: the journal's, or None
+        :param migrations: as for :meth:`roll_back`
+        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+            could not be made
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        plan = None
+        if entry is not None:
+            plan = self._plans.plan(context, instance, entry, migrations)
+            # to 24.x the source is cleaned after the destination took over
+            self._clean_source(context, instance, plan)
+        self._close(context, instance, plan, migrations)
+
+    def _clean_source(self, context, instance, plan):
+        flags = self._manager._live_migration_cleanup_flags
+        do_cleanup, destroy_disks = flags(plan.migrate_data)
+        if do_cleanup:
+            if 'vifs' in plan.migrate_data:
+                network_info = network_model.NetworkInfo.hydrate(
+                    [migrated.source_vif
+                     for migrated in plan.migrate_data.vifs])
+            else:
+                network_info = instance.get_network_info()
+            self._manager.driver.cleanup(
+                context, instance, network_info, destroy_disks=destroy_disks,
+                migrate_data=plan.migrate_data, destroy_vifs=False)
+
+    def _close(self, context, instance, plan, migrations):
+        if plan is not None:
+            kept = {bdm.attachment_id
+                    for bdm in migration_plan.bdms(context, instance.uuid)}
+            for bdm in plan.source_bdms:
+                if (bdm.is_volume and bdm.attachment_id and
+                        bdm.attachment_id not in kept):
+                    self._delete_attachment(context, bdm.attachment_id)
+        self._delete_allocations(context, migrations)
+        arrived = [migration for migration in migrations
+                   if migration.dest_compute == instance.host]
+        others = [migration for migration in migrations
+                  if migration not in arrived[-1:]]
+        self._end(context, others, CANCELLED)
+        for migration in arrived[-1:]:
+            # stock Nova may have given it another end too early
+            migration.status = (
+                ERROR if instance.vm_state == ERROR else COMPLETED)
+            migration.save()
+
+    @staticmethod
+    def _end(context, migrations, status):
+        for stale in migrations:
+            migration = objects.Migration.get_by_id(context, stale.id)
+            if migration.status in facts.OPEN_STATUSES:
+                migration.status = status
+                migration.save()

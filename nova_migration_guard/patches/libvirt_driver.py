@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Patches of ``nova.virt.libvirt.driver.LibvirtDriver``.
+
+They would be needless once Nova itself keeps what an interrupted live
+migration needs, and starts no guest that may run at its destination.
+"""
+
+import inspect
+
+from nova_migration_guard import guard
+from nova_migration_guard import operations
+
+MODULE = 'nova.virt.libvirt.driver'
+
+
+def _guard_of(driver):
+    # a driver that no ComputeManager has made has no guard
+    manager = getattr(driver.virtapi, '_compute', None)
+    return None if manager is None else guard.for_manager(manager)
+
+
+def _live_migration(wrapped, driver, args, kwargs):
+    """Write down what the destination has prepared."""
+    def arguments(context, instance, dest, post_method, recover_method,
+                  block_migration=False, migrate_data=None):
+        return (context, instance, dest, post_method, recover_method,
+                migrate_data)
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        context, instance, dest, post_method, recover_method, migrate_data = (
+            arguments(*args, **kwargs))
+        # ComputeManager hands them on with its method only
+        bound = getattr(post_method, 'keywords', None) or {}
+        try:
+            guardian.operations.prepared(
+                instance, migrate_data, bound.get('source_bdms'))
+        except operations.Refused:
+            return recover_method(context, instance, dest, migrate_data)
+    return wrapped(*args, **kwargs)
+
+
+def _live_migration_operation(wrapped, driver, args, kwargs):
+    """Write down that libvirt is about to be asked to migrate."""
+    def instance_of(context, instance, *args, **kwargs):
+        return instance
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        guardian.operations.started(instance_of(*args, **kwargs))
+    return wrapped(*args, **kwargs)
+
+
+def _start(wrapped, driver, args, kwargs):
+    """Start no guest of an instance that is held: it may run elsewhere."""
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        call = inspect.signature(wrapped).bind(*args, **kwargs)
+        guardian.must_not_be_held(call.arguments['instance'])
+    return wrapped(*args, **kwargs)
+
+
+PATCHES = {
+    'LibvirtDriver.live_migration': _live_migration,
+    'LibvirtDriver._live_migration_operation': _live_migration_operation,
+    'LibvirtDriver.power_on': _start,
+    'LibvirtDriver.reboot': _start,
+    'LibvirtDriver.resume': _start,
+    'LibvirtDriver.resume_state_on_host_boot': _start,
+    'LibvirtDriver.rescue': _start,
+    'LibvirtDriver.spawn': _start,
+    'LibvirtDriver.unpause': _start,
+}
