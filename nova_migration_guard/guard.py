@@ -29,6 +29,7 @@ import tenacity
 
 from nova_migration_guard import connections
 from nova_migration_guard import facts
+from nova_migration_guard import instance_actions
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import nova_host
@@ -65,8 +66,9 @@ def create(manager):
     :param manager: a ``nova.compute.manager.ComputeManager``
     :returns: a :class:`Guard`
     """
-    guard = Guard(nova_host.NovaHost(manager),
-                  nova_live_migration.LiveMigrations(manager),
+    host = nova_host.NovaHost(manager)
+    guard = Guard(host, nova_live_migration.LiveMigrations(manager),
+                  instance_actions.InstanceActions(manager, host),
                   CONF.migration_guard)
     _guards[manager] = guard
     return guard
@@ -95,11 +97,14 @@ class Guard(object):
     :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
     :param migrations: a
         :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+    :param actions: an
+        :class:`nova_migration_guard.instance_actions.InstanceActions`
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, options):
+    def __init__(self, host, migrations, actions, options):
         self._host = host
+        self._actions = actions
         self._options = options
         error = host.libvirt_error()
         self._jobs = libvirt_jobs.LibvirtJobs(
@@ -108,9 +113,10 @@ class Guard(object):
         self._journal = journal.Journal(options.journal_dir, host.name)
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
-            host, migrations, self._jobs, self._journal, self.hold, options)
+            host, migrations, actions, self._jobs, self._journal, self.hold,
+            options)
         self._settler = settle.Settler(
-            host, migrations, self._jobs,
+            host, migrations, actions, self._jobs,
             peers.Peers(host, workers.Workers(ASKED_AT_ONCE), options),
             self._journal, options)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
@@ -251,7 +257,7 @@ class Guard(object):
             if held.reported == held.reason:
                 continue
             try:
-                self._host.report_hold(uuid, held.reason)
+                self._actions.hold(uuid, held.reason)
                 held.reported = held.reason
             except Exception as e:
                 LOG.info('That the instance is held cannot be shown in its '
@@ -283,8 +289,8 @@ class Guard(object):
                               2 * self._options.call_timeout, starting=True)
         held = self.held.get(uuid)
         if held is not None and self._enforces:
-            return self._host.refuse_deletion(context, uuid, held.reason)
-        return self._host.delete_where_it_is(context, uuid, bdms, delete)
+            return self._actions.refuse_deletion(context, uuid, held.reason)
+        return self._actions.delete_where_it_is(context, uuid, bdms, delete)
 
     def must_not_be_held(self, instance):
         """Let no guest be started that may run elsewhere (rule R2).
@@ -294,7 +300,7 @@ class Guard(object):
         """
         held = self.held.get(instance.uuid)
         if held is not None and self._enforces:
-            self._host.refuse_start(held.reason)
+            self._actions.refuse_start(held.reason)
 
     def may_initialise(self, instance):
         """Tell whether Nova's start-up may handle an instance.

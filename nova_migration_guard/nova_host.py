@@ -17,11 +17,9 @@ are not to be shared between threads.
 """
 
 import calendar
-import contextlib
 import typing
 from urllib import parse
 
-from nova.compute import utils as compute_utils
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -309,106 +307,6 @@ class NovaHost(object):
         if instance.vm_state == facts.ERROR and vm_state is not None:
             instance.vm_state = vm_state
             instance.save()
-
-    @contextlib.contextmanager
-    def recorded(self, instance, ruling):
-        """Show a settlement in the list of the instance's actions.
-
-        :param instance: a ``nova.objects.Instance``
-        :param ruling: a :class:`nova_migration_guard.verdict.Ruling`
-        """
-        action = 'migration_guard_' + ruling.verdict.name.lower()
-        context = nova_context.get_admin_context()
-        objects.InstanceAction.action_start(
-            context, instance.uuid, action, want_result=False)
-        with compute_utils.EventReporter(
-                context, 'compute_' + action, self.name, instance.uuid):
-            yield
-        objects.InstanceAction.action_finish(
-            context, instance.uuid, want_result=False)
-
-    def report_hold(self, uuid, reason):
-        """Show in the list of an instance's actions that it is held, and why.
-
-        :param uuid: the instance's UUID
-        :param reason: one sentence
-        """
-        context = nova_context.get_admin_context()
-        objects.InstanceAction.action_start(
-            context, uuid, 'migration_guard_hold', want_result=False)
-        try:
-            # an event fails by an exception that passes through it
-            with compute_utils.EventReporter(
-                    context, 'compute_migration_guard_hold', self.name, uuid):
-                raise exception.MigrationError(reason=reason)
-        except exception.MigrationError:
-            objects.InstanceAction.action_finish(
-                context, uuid, want_result=False)
-
-    def report_refusal(self, context, instance, reason):
-        """Show at an instance that its live migration was refused, and why.
-
-        :param context: of the user's request, whose action it is
-        :param instance: a ``nova.objects.Instance``
-        :param reason: one sentence
-        """
-        try:
-            with compute_utils.EventReporter(
-                    context, 'compute_live_migration', self.name,
-                    instance.uuid):
-                raise exception.MigrationError(reason=reason)
-        except exception.MigrationError as e:
-            compute_utils.add_instance_fault_from_exc(
-                nova_context.get_admin_context(), instance, e)
-
-    def refuse_deletion(self, context, uuid, reason):
-        """Let a deletion fail, so that it can be asked for again later.
-
-        :param context: of the user's request, whose action it is
-        :param uuid: the instance's UUID
-        :param reason: one sentence
-        """
-        instance = self.instance(uuid)
-        if instance is None:
-            return
-        LOG.warning('It is not deleted, because it is held: %s.', reason,
-                    instance=instance)
-        instance.task_state = facts.MIGRATING
-        instance.save()
-        try:
-            with compute_utils.EventReporter(
-                    context, 'compute_terminate_instance', self.name, uuid):
-                raise exception.MigrationError(reason=reason)
-        except exception.MigrationError as e:
-            compute_utils.add_instance_fault_from_exc(
-                nova_context.get_admin_context(), instance, e)
-
-    def delete_where_it_is(self, context, uuid, bdms, delete):
-        """Delete an instance, here or on the host that it has moved to.
-
-        :param context: of the user's request
-        :param uuid: the instance's UUID
-        :param bdms: its block device mappings
-        :param delete: ``terminate_instance`` of this host
-        """
-        instance = self.instance(uuid)
-        if instance is None:
-            return
-        if instance.host == self.name:
-            delete(context, instance, bdms)
-        else:
-            self._manager.compute_rpcapi.terminate_instance(
-                context, instance, bdms)
-
-    @staticmethod
-    def refuse_start(reason):
-        """Let a guest's start fail.
-
-        :param reason: one sentence
-        :raises nova.exception.MigrationError: always
-        """
-        raise exception.MigrationError(
-            reason='nova-migration-guard holds the instance: %s' % reason)
 
     def initialise(self, instance):
         """Run the part of Nova's start-up that a held instance has missed.

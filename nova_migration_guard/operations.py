@@ -35,15 +35,19 @@ class Operations(object):
     :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
     :param migrations: a
         :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+    :param actions: an
+        :class:`nova_migration_guard.instance_actions.InstanceActions`
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :param journal: a :class:`nova_migration_guard.journal.Journal`
     :param hold: a callable that holds an instance: (uuid, reason)
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, jobs, journal, hold, options):
+    def __init__(self, host, migrations, actions, jobs, journal, hold,
+                 options):
         self._host = host
         self._migrations = migrations
+        self._actions = actions
         self._jobs = jobs
         self._journal = journal
         self._hold = hold
@@ -96,7 +100,7 @@ class Operations(object):
         fresh = self._host.instance(instance.uuid)
         if fresh is None:
             return self._migrations.abandon([migration])
-        self._host.report_refusal(context, fresh, reason)
+        self._actions.fail(context, fresh, 'compute_live_migration', reason)
         if fresh.task_state not in (None, facts.MIGRATING) or (
                 self._host.has_open_migration(fresh, migration)):
             # what is there now is not this migration's

@@ -42,15 +42,19 @@ class Settler(object):
     :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
     :param migrations: a
         :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+    :param actions: an
+        :class:`nova_migration_guard.instance_actions.InstanceActions`
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :param peers: a :class:`nova_migration_guard.peers.Peers`
     :param journal: a :class:`nova_migration_guard.journal.Journal`
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, jobs, peers, journal, options):
+    def __init__(self, host, migrations, actions, jobs, peers, journal,
+                 options):
         self._host = host
         self._migrations = migrations
+        self._actions = actions
         self._jobs = jobs
         self._peers = peers
         self._journal = journal
@@ -100,6 +104,7 @@ class _Attempt(object):
     def __init__(self, settler, uuid, timeout, starting):
         self._host = settler._host
         self._migrations = settler._migrations
+        self._actions = settler._actions
         self._jobs = settler._jobs
         self._peers = settler._peers
         self._journal = settler._journal
@@ -188,7 +193,7 @@ class _Attempt(object):
                     Verdict.HOLD, '%s; the task "%s" has to end first' % (
                         ruling.reason, former))
             self._host.take_over(self._instance)
-        with self._host.recorded(self._instance, ruling):
+        with self._actions.settlement(self._uuid, ruling):
             self._carry_out(ruling.verdict)
         self._journal.end(self._uuid)
         if former not in (None, facts.MIGRATING) and not self._known.moved:

@@ -13,6 +13,7 @@
 """A cloud in one process: Nova's real services, and a world outside them."""
 
 import logging
+import pathlib
 
 import fixtures
 from oslo_config import cfg
@@ -20,6 +21,7 @@ from oslo_serialization import jsonutils
 
 from nova import context
 
+from tests.functional import crashes
 from tests.functional import hypervisor
 from tests.functional import libvirt_api
 from tests.functional import operations
@@ -142,6 +144,14 @@ class CloudTestCase(operations.Operations, views.Views,
             return not self.held(host)
         self.wait_until(settled, lambda: 'settled: %s' % self.held(host))
 
+    def journaled(self, host):
+        """The paths of the files in a host's journal."""
+        return sorted(pathlib.Path(self.journals, host).glob('*.json'))
+
+    def lose_journal(self, host):
+        for path in self.journaled(host):
+            path.unlink()
+
     def held(self, host):
         """{instance UUID: Held} of what the guard holds on a host."""
         return self.guard_of(host).held
@@ -248,6 +258,11 @@ class CloudTestCase(operations.Operations, views.Views,
         """Kill a nova-compute and start the next one."""
         self.kill_compute(host)
         return self.start_compute(host)
+
+    def stop_at(self, host, owner, name, after=False):
+        """See :class:`~tests.functional.crashes.StopAt`."""
+        return self.useFixture(crashes.StopAt(
+            self.world, host, owner, name, after))
 
     def crash_host(self, host):
         """A host loses power. Its disks stay."""

@@ -92,7 +92,8 @@ class DeadEnd(object):
         return getattr(self._original, name)
 
 
-def _process_of(caller):
+def of_object(caller):
+    """The ComputeProcess that a manager, tracker or driver is of, or None."""
     if not isinstance(caller, (driver.LibvirtDriver, manager.ComputeManager,
                                resource_tracker.ResourceTracker)):
         return None
@@ -120,7 +121,7 @@ def of_caller():
         if type(args) is tuple:
             callers.extend(args[:1])
         for caller in callers:
-            found = _process_of(caller)
+            found = of_object(caller)
             if found is not None:
                 return found
         frame = frame.f_back

@@ -28,6 +28,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova.tests.functional.libvirt import base
 from nova import version
+from nova.volume import cinder
 
 CONF = cfg.CONF
 
@@ -58,10 +59,32 @@ BaseTestCase = base.ServersTestBase
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 
 
-#: Cinder, with the attachments of its volumes.
-CinderFixture = getattr(
-    _first_module('nova.tests.fixtures.cinder', 'nova.tests.fixtures'),
-    'CinderFixture')
+class CinderFixture(getattr(_first_module(
+        'nova.tests.fixtures.cinder', 'nova.tests.fixtures'),
+        'CinderFixture')):
+    """Cinder, with the attachments of its volumes.
+
+    The fakes of old releases do not say what kind of volume it is, which
+    leaves the libvirt driver without a way to attach one.
+    """
+
+    def setUp(self):
+        super(CinderFixture, self).setUp()
+        if VERSION >= (23,):
+            return
+        for name in ('attachment_get', 'attachment_update'):
+            self.useFixture(fixtures.MockPatchObject(
+                cinder.API, name, self._completed(getattr(cinder.API, name))))
+
+    @staticmethod
+    def _completed(original):
+        def call(*args, **kwargs):
+            attachment = original(*args, **kwargs)
+            info = attachment.get('connection_info')
+            if isinstance(info, dict):
+                info.setdefault('driver_volume_type', 'fake')
+            return attachment
+        return call
 
 
 class NeutronFixture(base.LibvirtNeutronFixture):
@@ -195,6 +218,7 @@ def driver_stubs():
     stubs = {
         '_is_shared_block_storage': False,
         '_check_shared_storage_test_file': False,
+        'check_instance_shared_storage_remote': False,
         'get_instance_disk_info': '[]',
         '_assert_dest_node_has_enough_disk': None,
     }

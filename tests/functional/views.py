@@ -135,12 +135,7 @@ class Views(object):
                 if bdm.is_volume]
 
     def _has_migration_context(self, server):
-        try:
-            objects.MigrationContext.get_by_instance_uuid(
-                context.get_admin_context(), server['id'])
-        except exception.MigrationContextNotFound:
-            return False
-        return True
+        return self.instance(server).migration_context is not None
 
     def _devices_of(self, host, server):
         return sorted(address for address, (_, owner) in

@@ -16,6 +16,7 @@ import ddt
 from oslotest import base
 
 from nova_migration_guard import facts
+from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import verdict
 
@@ -25,7 +26,15 @@ NOW = 1000000.0
 ABORT = verdict.Verdict.ABORT
 HOLD = verdict.Verdict.HOLD
 LEAVE = verdict.Verdict.LEAVE
+ASK = verdict.Verdict.ASK
+UNDO = verdict.Verdict.UNDO
+FINISH = verdict.Verdict.FINISH
+CLOSE = verdict.Verdict.CLOSE
 ROLL_BACK = verdict.Verdict.ROLL_BACK
+
+NOT_ASKED = facts.Peer.NOT_ASKED
+PEER_ABSENT = facts.Peer.ABSENT
+UNKNOWN = facts.Peer.UNKNOWN
 
 S = libvirt_jobs.State
 NO_JOB = libvirt_jobs.DomainJob()
@@ -57,6 +66,7 @@ POSTCOPY = seen(S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY, job=OUT)
 POSTCOPY_FAILED = seen(
     S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY_FAILED, job=OUT)
 HALTED = seen(S.PAUSED, libvirt_jobs.PausedReason.MIGRATION)
+SPLIT = seen(S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY_FAILED)
 USER_PAUSED = seen(S.PAUSED, 1)
 SHUT_DOWN = seen(S.SHUTOFF, libvirt_jobs.ShutoffReason.SHUTDOWN)
 MIGRATED = seen(S.SHUTOFF, libvirt_jobs.ShutoffReason.MIGRATED)
@@ -74,10 +84,14 @@ def records(*statuses, **kwargs):
 @ddt.ddt
 class JudgeTestCase(base.BaseTestCase):
 
-    def judge(self, observation, task_state, records=(), vm_state='active'):
+    def judge(self, observation, task_state, records=(), vm_state='active',
+              **kwargs):
+        if kwargs.get('phase'):
+            kwargs['journaled_destination'] = 'host-b'
         return verdict.judge(facts.Facts(
             host=HOST, vm_state=vm_state, task_state=task_state,
-            records=records, observation=observation, observed_at=NOW))
+            records=records, observation=observation, observed_at=NOW,
+            **kwargs))
 
     @ddt.data(*facts.OPEN_STATUSES)
     def test_job_of_an_open_record_is_aborted(self, status):
@@ -127,27 +141,97 @@ class JudgeTestCase(base.BaseTestCase):
 
     @ddt.data(RUNNING, USER_PAUSED, SHUT_DOWN, seen(S.RUNNING, job=BACKUP))
     def test_guest_is_here_and_no_migration_runs(self, observation):
-        for task_state, known in (('migrating', ()),
-                                  ('migrating', records('running')),
+        for task_state, known in (('migrating', records('running')),
                                   (None, records('running', 'running')),
                                   ('migrating', records('preparing'))):
-            self.assertIs(ROLL_BACK, self.judge(
-                observation, task_state, known).verdict)
+            for peer, expected in ((NOT_ASKED, ASK), (PEER_ABSENT, ROLL_BACK),
+                                   (UNKNOWN, HOLD)):
+                ruling = self.judge(observation, task_state, known, peer=peer)
+                self.assertIs(expected, ruling.verdict)
 
-    @ddt.data(ABSENT, MIGRATED, HALTED, UNEXPLAINED)
-    def test_guest_may_run_at_the_destination(self, observation):
-        for task_state, known in (('migrating', ()),
-                                  ('migrating', records('running')),
-                                  (None, records('running'))):
-            ruling = self.judge(observation, task_state, known)
-            self.assertIs(HOLD, ruling.verdict)
+    @ddt.data(RUNNING, USER_PAUSED, SHUT_DOWN)
+    def test_libvirt_was_never_asked(self, observation):
+        for task_state, known, phase in (
+                ('migrating', (), None),
+                ('migrating', records('accepted'), None),
+                (None, records('queued', 'accepted'), None),
+                ('migrating', records('queued'), journal.PREPARING),
+                (None, (), journal.PREPARING)):
+            self.assertIs(UNDO, self.judge(
+                observation, task_state, known, phase=phase).verdict)
+
+    def test_journal_says_that_libvirt_was_asked(self):
+        for phase in (journal.PREPARED, journal.STARTED,
+                      journal.POST_MIGRATION):
+            for known in ((), records('queued')):
+                self.assertIs(ASK, self.judge(
+                    RUNNING, None, known, phase=phase).verdict)
+
+    def test_open_record_without_a_destination(self):
+        record = facts.Record(1, 'running', HOST, None, NOW)
+        self.assertIs(UNDO, self.judge(
+            RUNNING, 'migrating', (record,)).verdict)
+        self.assertIs(HOLD, self.judge(ABSENT, 'migrating', ()).verdict)
+
+    # here, at the destination, vm_state, what is to be done
+    @ddt.data(
+        (RUNNING, 'RUNS', 'active', HOLD),
+        (RUNNING, 'THERE', 'active', HOLD),
+        (RUNNING, 'OFF', 'active', ROLL_BACK),
+        (USER_PAUSED, 'RUNS', 'paused', HOLD),
+        (SHUT_DOWN, 'RUNS', 'active', FINISH),
+        (SHUT_DOWN, 'OFF', 'active', FINISH),
+        (UNEXPLAINED, 'ABSENT', 'active', ROLL_BACK),
+        (UNEXPLAINED, 'RUNS', 'active', FINISH),
+        (HALTED, 'ABSENT', 'active', ROLL_BACK),
+        (HALTED, 'RUNS', 'active', FINISH),
+        (HALTED, 'THERE', 'active', HOLD),
+        (ABSENT, 'RUNS', 'active', FINISH),
+        (ABSENT, 'RUNS', 'error', FINISH),
+        (ABSENT, 'OFF', 'active', FINISH),
+        (ABSENT, 'THERE', 'active', HOLD),
+        (ABSENT, 'THERE', 'paused', FINISH),
+        (ABSENT, 'ABSENT', 'active', HOLD),
+        (ABSENT, 'UNKNOWN', 'active', HOLD),
+        (MIGRATED, 'RUNS', 'active', FINISH),
+        (SPLIT, 'RUNS', 'active', HOLD),
+        (SPLIT, 'ABSENT', 'active', HOLD))
+    @ddt.unpack
+    def test_both_sides(self, observation, peer, vm_state, expected):
+        ruling = self.judge(observation, 'migrating', records('running'),
+                            vm_state, peer=facts.Peer[peer])
+        self.assertIs(expected, ruling.verdict, ruling.reason)
+        if expected is HOLD:
             self.assertTrue(ruling.refuse)
+
+    def test_instance_is_elsewhere_by_now(self):
+        for phase, known in ((None, records('running')),
+                             (journal.POST_MIGRATION, ())):
+            for observation, expected in (
+                    (ABSENT, CLOSE), (UNEXPLAINED, CLOSE), (RUNNING, HOLD),
+                    (STREAMING, HOLD), (SILENT, HOLD)):
+                ruling = self.judge(observation, None, known, phase=phase,
+                                    instance_host='host-b')
+                self.assertIs(expected, ruling.verdict)
+                self.assertFalse(ruling.refuse)
+
+    def test_abort_that_would_freeze_the_guest(self):
+        memory = seen(S.RUNNING, job=libvirt_jobs.DomainJob(
+            libvirt_jobs.JobType.UNBOUNDED,
+            libvirt_jobs.Operation.MIGRATION_OUT, 100.0, True))
+        for observation, reachable, expected in (
+                (memory, False, HOLD), (memory, True, ABORT),
+                (memory, None, ABORT), (STREAMING, False, ABORT)):
+            self.assertIs(expected, self.judge(
+                observation, 'migrating', records('running'),
+                reachable=reachable).verdict)
 
     @ddt.data('error', 'failed', 'cancelled', 'completed')
     def test_idle_without_a_guest_after_leaving(self, status):
-        ruling = self.judge(ABSENT, None, records(status))
-        self.assertIs(HOLD, ruling.verdict)
-        self.assertTrue(ruling.refuse)
+        for peer, expected in ((NOT_ASKED, ASK), (PEER_ABSENT, LEAVE),
+                               (UNKNOWN, HOLD), (facts.Peer.RUNS, FINISH)):
+            ruling = self.judge(ABSENT, None, records(status), peer=peer)
+            self.assertIs(expected, ruling.verdict)
 
     def test_idle_without_a_guest_for_another_reason(self):
         for known in ((), records('completed', source='host-b')):
