@@ -20,20 +20,14 @@ something that an error path has to remember.
 import dataclasses
 import threading
 import time
-import typing
-import weakref
 
-from oslo_config import cfg
 from oslo_log import log as logging
 import tenacity
 
 from nova_migration_guard import connections
 from nova_migration_guard import facts
-from nova_migration_guard import instance_actions
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
-from nova_migration_guard import nova_host
-from nova_migration_guard import nova_live_migration
 from nova_migration_guard import operations
 from nova_migration_guard import peers
 from nova_migration_guard import settle
@@ -41,37 +35,12 @@ from nova_migration_guard import verdict
 from nova_migration_guard import workers
 
 LOG = logging.getLogger(__name__)
-CONF = cfg.CONF
 
 # How many instances are settled at the same time, and how many questions to
 # other hosts are under way. One that nobody answers takes as long as Nova's
 # RPC waits.
 SETTLED_AT_ONCE = 16
 ASKED_AT_ONCE = 64
-
-_guards: typing.MutableMapping = weakref.WeakKeyDictionary()
-
-
-def for_manager(manager):
-    """The guard of a ComputeManager, or None when it has none.
-
-    :param manager: a ``nova.compute.manager.ComputeManager``
-    """
-    return _guards.get(manager)
-
-
-def create(manager):
-    """Make the guard of a ComputeManager that starts.
-
-    :param manager: a ``nova.compute.manager.ComputeManager``
-    :returns: a :class:`Guard`
-    """
-    host = nova_host.NovaHost(manager)
-    guard = Guard(host, nova_live_migration.LiveMigrations(manager),
-                  instance_actions.InstanceActions(manager, host),
-                  CONF.migration_guard)
-    _guards[manager] = guard
-    return guard
 
 
 @dataclasses.dataclass
@@ -103,6 +72,7 @@ class Guard(object):
     """
 
     def __init__(self, host, migrations, actions, options):
+        self.held = {}
         self._host = host
         self._actions = actions
         self._options = options
@@ -114,7 +84,7 @@ class Guard(object):
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
             host, migrations, actions, self._jobs, self._journal, self.hold,
-            options)
+            self.held, options)
         self._settler = settle.Settler(
             host, migrations, actions, self._jobs,
             peers.Peers(host, workers.Workers(ASKED_AT_ONCE), options),
@@ -128,7 +98,6 @@ class Guard(object):
         # {uuid: task state} of the instances that Nova's start-up skipped
         self._skipped = {}
         self._stopped = threading.Event()
-        self.held = {}
 
     @property
     def _enforces(self):

@@ -40,10 +40,11 @@ class Operations(object):
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :param journal: a :class:`nova_migration_guard.journal.Journal`
     :param hold: a callable that holds an instance: (uuid, reason)
+    :param held: {UUID: :class:`nova_migration_guard.guard.Held`}
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, actions, jobs, journal, hold,
+    def __init__(self, host, migrations, actions, jobs, journal, hold, held,
                  options):
         self._host = host
         self._migrations = migrations
@@ -51,6 +52,7 @@ class Operations(object):
         self._jobs = jobs
         self._journal = journal
         self._hold = hold
+        self._held = held
         self._options = options
 
     @property
@@ -67,11 +69,9 @@ class Operations(object):
 
         :returns: whether it may begin. One that may not is undone.
         """
-        status = self._host.migration_status(migration)
-        if self._enforces and status not in facts.OPEN_STATUSES:
-            self._refuse(context, instance, migration,
-                         'the migration was ended (%s) before this host '
-                         'began it' % status)
+        reason = self._reason_to_refuse(instance, migration)
+        if reason:
+            self._refuse(context, instance, migration, reason)
             return False
         try:
             self._journal.begin(self._migrations.entry(
@@ -83,6 +83,18 @@ class Operations(object):
                 self._refuse(context, instance, migration, str(e))
                 return False
         return True
+
+    def _reason_to_refuse(self, instance, migration):
+        if not self._enforces:
+            return None
+        if instance.uuid in self._held:
+            return 'the instance is held: %s' % (
+                self._held[instance.uuid].reason)
+        status = self._host.migration_status(migration)
+        if status not in facts.OPEN_STATUSES:
+            return ('the migration was ended (%s) before this host began '
+                    'it' % status)
+        return None
 
     def _must_be_written(self, error, instance):
         """Decide what a journal that cannot be written means."""

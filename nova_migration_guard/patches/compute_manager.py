@@ -19,7 +19,7 @@ asks for an abort and resets the instance whatever comes of it.
 
 from oslo_config import cfg
 
-from nova_migration_guard import guard
+from nova_migration_guard import guards
 
 CONF = cfg.CONF
 MODULE = 'nova.compute.manager'
@@ -29,7 +29,7 @@ def _init_host(wrapped, manager, args, kwargs):
     options = CONF.migration_guard
     if not (options.enabled and options.startup_guard):
         return wrapped(*args, **kwargs)
-    guardian = guard.create(manager)
+    guardian = guards.create(manager)
     result = wrapped(*args, **kwargs)
     guardian.start_settler()
     return result
@@ -42,7 +42,7 @@ def _init_virt_events(wrapped, manager, args, kwargs):
     it handles the first instance. The driver reports no event to Nova yet,
     so that Nova sees nothing of a job that ends here.
     """
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is not None:
         guardian.start_up()
     return wrapped(*args, **kwargs)
@@ -52,14 +52,14 @@ def _init_instance(wrapped, manager, args, kwargs):
     def instance_of(context, instance):
         return instance
 
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is None or guardian.may_initialise(
             instance_of(*args, **kwargs)):
         return wrapped(*args, **kwargs)
 
 
 def _cleanup_host(wrapped, manager, args, kwargs):
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is not None:
         guardian.stop()
     return wrapped(*args, **kwargs)
@@ -67,7 +67,7 @@ def _cleanup_host(wrapped, manager, args, kwargs):
 
 def _live_migration(wrapped, manager, args, kwargs):
     """Write a live migration down before it begins, or refuse it."""
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is None or guardian.operations.may_begin(*args, **kwargs):
         return wrapped(*args, **kwargs)
 
@@ -77,7 +77,7 @@ def _live_migration_abort(wrapped, manager, args, kwargs):
         return instance, migration_id
 
     result = wrapped(*args, **kwargs)
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is not None:
         guardian.operations.aborted(*arguments(*args, **kwargs))
     return result
@@ -87,7 +87,7 @@ def _post_live_migration(wrapped, manager, args, kwargs):
     def arguments(ctxt, instance, dest, *args, **kwargs):
         return instance, dest
 
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is None:
         return wrapped(*args, **kwargs)
     instance, dest = arguments(*args, **kwargs)
@@ -99,7 +99,7 @@ def _rollback_live_migration(wrapped, manager, args, kwargs):
     def instance_of(context, instance, *args, **kwargs):
         return instance
 
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     if guardian is None:
         return wrapped(*args, **kwargs)
     return guardian.operations.rollback(
@@ -111,7 +111,7 @@ def _terminate_instance(wrapped, manager, args, kwargs):
     def arguments(context, instance, bdms):
         return context, instance, bdms
 
-    guardian = guard.for_manager(manager)
+    guardian = guards.for_manager(manager)
     context, instance, bdms = arguments(*args, **kwargs)
     if guardian is None or instance.uuid not in guardian.held:
         return wrapped(*args, **kwargs)

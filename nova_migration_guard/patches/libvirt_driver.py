@@ -18,7 +18,7 @@ migration needs, and starts no guest that may run at its destination.
 
 import inspect
 
-from nova_migration_guard import guard
+from nova_migration_guard import guards
 from nova_migration_guard import operations
 
 MODULE = 'nova.virt.libvirt.driver'
@@ -27,7 +27,7 @@ MODULE = 'nova.virt.libvirt.driver'
 def _guard_of(driver):
     # a driver that no ComputeManager has made has no guard
     manager = getattr(driver.virtapi, '_compute', None)
-    return None if manager is None else guard.for_manager(manager)
+    return None if manager is None else guards.for_manager(manager)
 
 
 def _live_migration(wrapped, driver, args, kwargs):

@@ -178,15 +178,15 @@ class CloudTestCase(operations.Operations, views.Views,
 
         :returns: a nova_migration_guard.guard.Guard
         """
-        from nova_migration_guard import guard
-        found = guard.for_manager(self.processes[host].manager)
+        from nova_migration_guard import guards
+        found = guards.for_manager(self.processes[host].manager)
         self.assertIsNotNone(found)
         return found
 
     def _stop_guard(self, compute):
         if self.guard and compute.service is not None:
-            from nova_migration_guard import guard
-            found = guard.for_manager(compute.manager)
+            from nova_migration_guard import guards
+            found = guards.for_manager(compute.manager)
             if found is not None:
                 found.stop()
 

@@ -77,9 +77,19 @@ class Away(fixtures.Fixture):
         super(Away, self).__init__()
         self._error = error
         self._methods = methods
+        self._is_away = True
 
     def _setUp(self):
-        def method(*args, **kwargs):
-            raise self._error
         for owner, name in self._methods:
-            self.useFixture(fixtures.MockPatchObject(owner, name, method))
+            self._wrap(owner, name, getattr(owner, name))
+
+    def _wrap(self, owner, name, original):
+        def method(*args, **kwargs):
+            if self._is_away:
+                raise self._error
+            return original(*args, **kwargs)
+        self.useFixture(fixtures.MockPatchObject(owner, name, method))
+
+    def come_back(self):
+        """Let it answer again."""
+        self._is_away = False

@@ -52,6 +52,9 @@ VERSION = tuple(int(x) for x in RELEASE.split('.')[:3] if x.isdigit())
 fakelibvirt = _first_module('nova.tests.fixtures.libvirt',
                             'nova.tests.unit.virt.libvirt.fakelibvirt')
 
+#: The client of Neutron; it moved in 21.0.
+neutron = _first_module('nova.network.neutron', 'nova.network.neutronv2.api')
+
 #: REST API, conductor, scheduler, Placement, and no compute service yet.
 BaseTestCase = base.ServersTestBase
 

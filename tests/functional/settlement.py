@@ -69,7 +69,7 @@ class SettlementTestCase(cloud.CloudTestCase):
         try:
             self.wait_until(predicate, violation, timeout=15)
         except waiting.WaitTimeout:
-            self.must(False, violation, self.footprint(self.server))
+            self.must(False, violation, self.where(self.server))
 
     def must_delete(self):
         """Delete the server, and see that nothing is left anywhere."""

@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The guard of each ComputeManager of this process."""
+
+import typing
+import weakref
+
+from oslo_config import cfg
+
+from nova_migration_guard import guard
+from nova_migration_guard import instance_actions
+from nova_migration_guard import nova_host
+from nova_migration_guard import nova_live_migration
+
+CONF = cfg.CONF
+
+_guards: typing.MutableMapping = weakref.WeakKeyDictionary()
+
+
+def for_manager(manager):
+    """The guard of a ComputeManager, or None when it has none.
+
+    :param manager: a ``nova.compute.manager.ComputeManager``
+    """
+    return _guards.get(manager)
+
+
+def create(manager):
+    """Make the guard of a ComputeManager that starts.
+
+    :param manager: a ``nova.compute.manager.ComputeManager``
+    :returns: a :class:`nova_migration_guard.guard.Guard`
+    """
+    host = nova_host.NovaHost(manager)
+    _guards[manager] = guard.Guard(
+        host, nova_live_migration.LiveMigrations(manager),
+        instance_actions.InstanceActions(manager, host),
+        CONF.migration_guard)
+    return _guards[manager]
