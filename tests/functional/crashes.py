@@ -12,6 +12,8 @@
 
 """A nova-compute that stops at a certain call, to be killed there."""
 
+import inspect
+
 import fixtures
 
 from tests.functional import process
@@ -88,7 +90,10 @@ class Away(fixtures.Fixture):
             if self._is_away:
                 raise self._error
             return original(*args, **kwargs)
-        self.useFixture(fixtures.MockPatchObject(owner, name, method))
+        # a fixture of Nova's may have put a bound method there
+        self.useFixture(fixtures.MockPatchObject(
+            owner, name,
+            staticmethod(method) if inspect.ismethod(original) else method))
 
     def come_back(self):
         """Let it answer again."""

@@ -43,7 +43,8 @@ class SettlementTestCase(cloud.CloudTestCase):
         job = self.begin_migration(self.server, host)
         job.complete()
         self.wait_until(
-            lambda: self.migrations(self.server)[-1].status == 'completed',
+            lambda: self.migrations(self.server)[-1].status == 'completed' and
+            not self.footprint(self.server)["migrations' allocations"],
             lambda: 'completed: %s' % self.footprint(self.server))
         self.must_be_on(host)
 

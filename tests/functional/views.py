@@ -99,10 +99,7 @@ class Views(object):
             'guest': self.where(server),
             'disks': self.disks(server),
             'allocations': self.allocations(server['id']),
-            "migrations' allocations": {
-                migration.id: self.allocations(migration.uuid)
-                for migration in migrations
-                if self.allocations(migration.uuid)},
+            "migrations' allocations": self._allocations_of(migrations),
             'open records': [(migration.dest_compute, migration.status)
                              for migration in migrations
                              if migration.status not in (
@@ -122,6 +119,12 @@ class Views(object):
                                     self.cinder, bdm.volume_id))
                 for bdm in self._volume_bdms(server)}
         return found
+
+    def _allocations_of(self, migrations):
+        found = {migration.id: self.allocations(migration.uuid)
+                 for migration in migrations}
+        return {number: allocations for number, allocations in found.items()
+                if allocations}
 
     def ports(self, server):
         """The IDs of a server's ports."""

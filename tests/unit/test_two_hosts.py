@@ -81,7 +81,7 @@ class OneGuestOnTwoHosts(stateful.RuleBasedStateMachine):
 
     # ---- what users and operators do
 
-    @stateful.initialize(dies=strategies.booleans(),
+    @stateful.initialize(dies=strategies.sampled_from([True, True, False]),
                          peer_dies=strategies.booleans(),
                          fate=strategies.sampled_from(
                              ['goes on', 'completes', 'fails']))
@@ -130,9 +130,11 @@ class OneGuestOnTwoHosts(stateful.RuleBasedStateMachine):
 
     @stateful.precondition(lambda self: not self.world.deleted and
                            self._held())
-    @stateful.rule()
-    def delete_what_is_held(self):
+    @stateful.rule(patience=strategies.integers(0, 4))
+    def delete_what_is_held(self, patience):
         """The API accepts a deletion in every state."""
+        if patience:
+            return
         self.world.task_state = 'deleting'
         self._process().guard.delete(
             None, two_hosts.Instance(self.world), [], None)
@@ -140,14 +142,17 @@ class OneGuestOnTwoHosts(stateful.RuleBasedStateMachine):
             assert not self.world.domains, 'the guest outlives its server'
 
     @stateful.precondition(lambda self: not self.world.deleted)
-    @stateful.rule()
-    def reset_state(self):
+    @stateful.rule(reboots=strategies.booleans())
+    def reset_state(self, reboots):
+        """An operator does not believe that the instance is held."""
         job = self.world.job
         if job is not None and job.controller is not None:
             return
         self.world.vm_state = 'active'
         self.world.task_state = None
         self.reset = True
+        if reboots and self._process() is not None:
+            self.start_or_reboot()
 
     # ---- what libvirt does
 
@@ -268,6 +273,6 @@ class OneGuestOnTwoHosts(stateful.RuleBasedStateMachine):
 
 TwoHostsTestCase = OneGuestOnTwoHosts.TestCase
 TwoHostsTestCase.settings = settings(
-    max_examples=100, stateful_step_count=25, deadline=None,
+    max_examples=200, stateful_step_count=25, deadline=None,
     derandomize=True, print_blob=False,
     suppress_health_check=list(HealthCheck))
