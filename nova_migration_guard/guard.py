@@ -20,6 +20,7 @@ something that an error path has to remember.
 import dataclasses
 import threading
 import time
+import typing
 
 from oslo_log import log as logging
 import tenacity
@@ -72,7 +73,7 @@ class Guard(object):
     """
 
     def __init__(self, host, migrations, actions, options):
-        self.held = {}
+        self.held: typing.Dict[str, Held] = {}
         self._host = host
         self._actions = actions
         self._options = options
@@ -216,7 +217,7 @@ class Guard(object):
             LOG.warning('Held: %s.', reason, instance_uuid=uuid)
 
     def _wait_after(self, attempts):
-        state = tenacity.RetryCallState(None, None, (), {})
+        state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
         state.attempt_number = attempts
         return self._back_off(retry_state=state)
 

@@ -90,9 +90,9 @@ class Entry(object):
         default=None, repr=False)
 
 
-_TYPES = {'begun': (int, float), 'block_migration': bool,
-          'migrate_data': dict, 'source_bdms': dict,
-          'domain_xml': (str, type(None))}
+_TYPES: typing.Dict[str, typing.Any] = {
+    'begun': (int, float), 'block_migration': bool, 'migrate_data': dict,
+    'source_bdms': dict, 'domain_xml': (str, type(None))}
 
 
 def _load(text, host, uuid):

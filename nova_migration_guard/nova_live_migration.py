@@ -34,6 +34,8 @@ from nova_migration_guard import migration_plan
 
 LOG = logging.getLogger(__name__)
 
+Unsettled = migration_plan.Unsettled
+
 # Statuses of a migration record.
 CANCELLED = 'cancelled'
 COMPLETED = 'completed'
@@ -42,12 +44,11 @@ ERROR = 'error'
 
 def _addresses(domain_xml):
     """The MAC and PCI addresses of a domain's devices."""
-    devices = ElementTree.fromstring(domain_xml).find('./devices')
     found = set()
-    for device in devices:
+    for device in ElementTree.fromstring(domain_xml).findall('./devices/*'):
         mac = device.find('mac')
         if mac is not None:
-            found.add(mac.get('address').lower())
+            found.add(mac.get('address', '').lower())
         address = device.find('./source/address')
         if address is not None and address.get('bus'):
             found.add('%04x:%02x:%02x.%x' % tuple(
@@ -112,7 +113,7 @@ class LiveMigrations(object):
         if holding is not None:
             self._manager._revert_allocation(context, instance, holding)
             if self._allocations(context, holding.uuid):
-                raise migration_plan.Unsettled('Placement did not give the allocation on '
+                raise Unsettled('Placement did not give the allocation on '
                                 'this host back to the instance')
         self._delete_allocations(context, migrations)
 
@@ -157,7 +158,7 @@ class LiveMigrations(object):
         for migration in reversed(migrations):
             if migration.dest_compute == plan.destination:
                 return migration
-        raise migration_plan.Unsettled('there is no record of the migration')
+        raise Unsettled('there is no record of the migration')
 
     def _roll_back(self, context, instance, plan):
         method = self._manager._rollback_live_migration
@@ -189,7 +190,7 @@ class LiveMigrations(object):
                    for bdm in migration_plan.bdms(context, instance.uuid)
                    if bdm.is_volume}
         if set(sources) != set(current):
-            raise migration_plan.Unsettled('its volumes are not those that it had when the '
+            raise Unsettled('its volumes are not those that it had when the '
                             'migration began')
         for volume_id, bdm in current.items():
             source = sources[volume_id]
@@ -314,7 +315,7 @@ class LiveMigrations(object):
         # to 26.x Nova goes on when the destination has failed
         instance.refresh()
         if instance.host != plan.destination:
-            raise migration_plan.Unsettled('the destination did not take the instance over')
+            raise Unsettled('the destination did not take the instance over')
         self._close(context, instance, plan, migrations)
 
     def close(self, instance, entry, migrations):

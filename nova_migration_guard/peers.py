@@ -26,6 +26,8 @@ from nova_migration_guard import libvirt_jobs
 
 LOG = logging.getLogger(__name__)
 
+Peer = facts.Peer
+
 
 class Peers(object):
     """The other hosts of one host's migrations.
@@ -46,21 +48,21 @@ class Peers(object):
 
         :param instance: a ``nova.objects.Instance``
         :param peer: the other host's name, as Nova's records have it
-        :returns: (:class:`nova_migration_guard.facts.Peer`, what the host was asked over or why it
-            does not say)
+        :returns: (:class:`nova_migration_guard.facts.Peer`, what the host was
+            asked over or why it does not say)
         """
         timeout = self._options.call_timeout
         try:
             answer = self._asks.call(
                 ('peer', instance.uuid), timeout,
                 self._ask_compute, instance, peer)
-            if answer is not facts.Peer.THERE or not self._options.peer_libvirt:
+            if answer is not Peer.THERE or not self._options.peer_libvirt:
                 return answer, 'nova-compute on %s' % peer
         except Exception as e:
             LOG.info('nova-compute on %(peer)s does not say whether the guest '
                      'is there: %(error)s', {'peer': peer, 'error': e},
                      instance=instance)
-            answer, reason = facts.Peer.UNKNOWN, 'nova-compute on %s: %s' % (peer, e)
+            answer, reason = Peer.UNKNOWN, 'nova-compute on %s: %s' % (peer, e)
         else:
             reason = 'nova-compute on %s' % peer
         if not self._options.peer_libvirt:
@@ -74,10 +76,10 @@ class Peers(object):
 
     def _ask_compute(self, instance, peer):
         if not self._host.has_domain_at(instance, peer):
-            return facts.Peer.ABSENT
+            return Peer.ABSENT
         if self._host.runs_at(instance, peer):
-            return facts.Peer.RUNS
-        return facts.Peer.THERE
+            return Peer.RUNS
+        return Peer.THERE
 
     def _ask_libvirt(self, instance, peer):
         connection = self._host.connect_peer(peer)
@@ -87,17 +89,17 @@ class Peers(object):
         except self._host.libvirt_error() as e:
             if e.get_error_code() != libvirt_jobs.NO_DOMAIN:
                 raise
-            return facts.Peer.ABSENT
+            return Peer.ABSENT
         finally:
             connection.close()
         states = libvirt_jobs.State
         if state == states.PAUSED and reason in (
                 libvirt_jobs.PausedReason.MIGRATION,
                 libvirt_jobs.PausedReason.POSTCOPY_FAILED):
-            return facts.Peer.THERE
+            return Peer.THERE
         if state in (states.SHUTOFF, states.CRASHED):
-            return facts.Peer.OFF
-        return facts.Peer.RUNS
+            return Peer.OFF
+        return Peer.RUNS
 
     def reachable(self, peer):
         """Tell whether another host answers on the network at all.

@@ -19,6 +19,7 @@ instance stays held, and the next attempt starts from the facts again.
 
 import dataclasses
 import time
+import typing
 
 from oslo_log import log as logging
 
@@ -101,6 +102,9 @@ class Settler(object):
 class _Attempt(object):
     """One attempt to settle one instance."""
 
+    _instance: typing.Any
+    _known: facts.Facts
+
     def __init__(self, settler, uuid, timeout, starting):
         self._host = settler._host
         self._migrations = settler._migrations
@@ -113,9 +117,7 @@ class _Attempt(object):
         self._uuid = uuid
         self._timeout = timeout
         self._starting = starting
-        self._instance = None
         self._entry = None
-        self._known = None
 
     def settle(self, observation):
         self._entry = self._journal.entry(self._uuid)
@@ -227,9 +229,11 @@ class _Attempt(object):
             return self._entry.vm_state
         if not stays:
             return None
-        state = self._known.observation.state
-        return {libvirt_jobs.State.RUNNING: facts.ACTIVE,
-                libvirt_jobs.State.PAUSED: facts.PAUSED}.get(state)
+        if self._known.observation.state == libvirt_jobs.State.RUNNING:
+            return facts.ACTIVE
+        if self._known.observation.state == libvirt_jobs.State.PAUSED:
+            return facts.PAUSED
+        return None
 
     def _undo_pause(self):
         """Let the guest run, or not, as Nova's record says."""

@@ -62,9 +62,9 @@ BaseTestCase = base.ServersTestBase
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 
 
-class CinderFixture(getattr(_first_module(
-        'nova.tests.fixtures.cinder', 'nova.tests.fixtures'),
-        'CinderFixture')):
+class CinderFixture(_first_module(
+        'nova.tests.fixtures.cinder',
+        'nova.tests.fixtures').CinderFixture):
     """Cinder, with the attachments of its volumes.
 
     The fakes of old releases do not say what kind of volume it is, which

@@ -12,8 +12,8 @@
 
 """A live migration that ended while nobody looked is finished."""
 
-from nova.compute import rpcapi
 from nova.compute import resource_tracker
+from nova.compute import rpcapi
 from nova import objects
 
 from tests.functional import properties

@@ -30,7 +30,7 @@ from tests.functional import releases
 from tests.functional import settlement
 
 neutron = releases.neutron
-SECRET = 'open-sesame-1234'
+HIDDEN = 'open-sesame-1234'
 
 
 class HeldTestCase(settlement.SettlementTestCase):
@@ -222,8 +222,8 @@ class Journal(HeldTestCase):
     def test_no_migration_without_it(self):
         self._break()
         self.live_migrate(self.server, 'host-b')
-        self.wait_until(lambda: [('host-b', 'error')] ==
-                        self.migration_statuses(self.server), 'it is refused')
+        self.wait_until(lambda: self.migration_statuses(self.server) ==
+                        [('host-b', 'error')], 'it is refused')
         self.wait_until(lambda: not self.nova_says(self.server).task_state,
                         'the instance is idle')
         self.assertEqual([], self.world.jobs)
@@ -242,14 +242,14 @@ class Journal(HeldTestCase):
     def test_secrets_are_not_logged(self):
         for bdm in self._volume_bdms(self.server):
             info = jsonutils.loads(bdm.connection_info)
-            info['data']['auth_password'] = SECRET
+            info['data']['auth_password'] = HIDDEN
             bdm.connection_info = jsonutils.dumps(info)
             bdm.save()
         log = self.useFixture(fixtures.FakeLogger(
             'nova_migration_guard', level=logging.DEBUG, nuke_handlers=False))
         job = self.begin_migration(self.server, 'host-b')
         self.kill_compute('host-a')
-        self.assertIn(SECRET, self.journaled('host-a')[0].read_text())
+        self.assertIn(HIDDEN, self.journaled('host-a')[0].read_text())
         job.fail()
         outage = self.away(
             exception.CinderConnectionFailed(reason='away'),
@@ -260,4 +260,4 @@ class Journal(HeldTestCase):
         self.settle('host-a')
         self.must_be_as_before()
         self.assertIn('roll the migration back', log.output)
-        self.assertNotIn(SECRET, log.output)
+        self.assertNotIn(HIDDEN, log.output)

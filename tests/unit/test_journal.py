@@ -24,7 +24,7 @@ from nova_migration_guard import journal
 
 UUID = '6d8a2b0e-4c1c-4a53-9f5b-0c1d3a1f7e11'
 OTHER = '7d8a2b0e-4c1c-4a53-9f5b-0c1d3a1f7e12'
-SECRET = 'open-sesame-1234'
+HIDDEN = 'open-sesame-1234'
 
 
 def entry(uuid=UUID, **fields):
@@ -33,7 +33,7 @@ def entry(uuid=UUID, **fields):
         'instance': uuid, 'migration': OTHER, 'source': 'host-a',
         'destination': 'host-b', 'vm_state': 'active',
         'request_id': 'req-1', 'begun': 1000.5, 'block_migration': True,
-        'migrate_data': {'secret': SECRET}, 'source_bdms': {}}, **fields))
+        'migrate_data': {'secret': HIDDEN}, 'source_bdms': {}}, **fields))
 
 
 @ddt.ddt
@@ -77,7 +77,7 @@ class JournalTestCase(base.BaseTestCase):
             UUID, journal.PREPARED, migrate_data={}))
         self.assertEqual(journal.POST_MIGRATION,
                          self.journal.entry(UUID).phase)
-        self.assertEqual({'secret': SECRET},
+        self.assertEqual({'secret': HIDDEN},
                          self.journal.entry(UUID).migrate_data)
 
     def test_advance_adds_what_is_known(self):
@@ -124,7 +124,7 @@ class JournalTestCase(base.BaseTestCase):
         self.assertEqual(
             text, pathlib.Path(str(self.path) + '.rejected').read_text())
         self.assertIn(str(self.path), self.log.output)
-        self.assertNotIn(SECRET, self.log.output)
+        self.assertNotIn(HIDDEN, self.log.output)
 
     @ddt.data('', '{', '[]', '"text"', 'null', '\x00', '{"version": 1}')
     def test_no_entry_at_all(self, text):
@@ -138,7 +138,7 @@ class JournalTestCase(base.BaseTestCase):
         for length in range(0, len(text) - 1, 7):
             self.path.write_text(text[:length])
             self.assertIsNone(self.journal.entry(UUID))
-        self.assertNotIn(SECRET, self.log.output)
+        self.assertNotIn(HIDDEN, self.log.output)
 
     def test_not_text(self):
         self.folder.mkdir()
@@ -185,8 +185,8 @@ class JournalTestCase(base.BaseTestCase):
         self.assertEqual(journal.PREPARING, self.journal.entry(UUID).phase)
 
     def test_secrets_are_not_shown(self):
-        self.assertNotIn(SECRET, repr(entry()))
-        self.assertNotIn(SECRET, str(entry()))
+        self.assertNotIn(HIDDEN, repr(entry()))
+        self.assertNotIn(HIDDEN, str(entry()))
 
     def test_writers_side_by_side(self):
         def work(number):
