@@ -39,7 +39,8 @@ def shared_lab():
 
     It is brought up by the first test, unless it is up already, and taken
     down at the end by whoever brought it up. ``NOVA_LAB_RELEASE``,
-    ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what it is.
+    ``NOVA_LAB_FORM``, ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what
+    it is.
     """
     if not _labs:
         found, brought_up = lab.connect(
@@ -55,10 +56,13 @@ class LabTestCase(testtools.TestCase):
 
     :cvar guard: whether nova-compute has the guard
     :cvar options: {section: {option: value}}, more for nova-compute
+    :cvar full: whether it needs ports and volumes, which servers have in the
+        full form of the lab only
     """
 
     guard = True
     options = OPTIONS
+    full = False
 
     def setUp(self):
         super(LabTestCase, self).setUp()
@@ -69,6 +73,9 @@ class LabTestCase(testtools.TestCase):
             content.UTF8_TEXT, lambda: [transcript.text().encode()]))
         progress.say('=== ' + self.id())
         self.lab = shared_lab()
+        if self.full and not self.lab.parts.full:
+            self.skipTest('servers have ports and volumes in the full form of '
+                          'the lab only: NOVA_LAB_FORM=full')
         self.addOnException(self._say_where_the_logs_are)
         self.addCleanup(self.lab.mend)
         self.lab.configure_computes(self.guard, self.options)
@@ -78,10 +85,15 @@ class LabTestCase(testtools.TestCase):
             str(exc_info[1]).partition('\n')[0], os.path.realpath(
                 str(self.lab.parts.settings.logs))))
 
-    def boot(self, host):
-        """Boot a server that is gone, with its traces, after the test."""
+    def boot(self, host, volume=False):
+        """Boot a server that is gone, with its traces, after the test.
+
+        :param volume: whether it has a volume; in the full form only
+        """
         server = self.lab.boot(host)
         self.addCleanup(self._forget, server)
+        if volume:
+            self.lab.attach_volume(server)
         return server
 
     def _forget(self, server):

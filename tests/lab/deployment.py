@@ -26,10 +26,13 @@ from tests.lab import accelerator
 from tests.lab import broker
 from tests.lab import clients
 from tests.lab import database
+from tests.lab import full
 from tests.lab import guest
 from tests.lab import host
+from tests.lab import launcher as launchers
 from tests.lab import namespaces
 from tests.lab import progress
+from tests.lab import schemas as schema_store
 from tests.lab import services
 from tests.lab import settings as lab_settings
 from tests.lab import virtualenvs
@@ -76,28 +79,40 @@ class Deployment(object):
             for name in (lab_settings.CONTROLLER,) +
             lab_settings.COMPUTE_HOSTS}
         self.controller = self.machines[lab_settings.CONTROLLER]
-        self.database = database.Database(settings, self.controller)
+        self.database = database.Database(
+            settings, self.controller, database.DATABASES +
+            (full.DATABASES if settings.full else ()))
         self.broker = broker.Broker(settings, self.controller)
         self.hosts = {
             name: host.ComputeHost(settings, name, self.machines[name],
                                    self.venvs.nova / 'bin' / 'python')
             for name in lab_settings.COMPUTE_HOSTS}
-        self.services = services.Services(settings, self.venvs, self.machines,
-                                          self.database)
+        common = (settings, self.venvs, self.machines, self.database,
+                  launchers.Launcher(settings, self.controller),
+                  schema_store.Schemas(settings, self.database))
+        self.services = services.Services(*common)
+        #: Full, or None in the light form
+        self.full = full.Full(*common) if settings.full else None
+        token = self.full.keystone.token if self.full else clients.open_token
         self.nova = clients.Client(self.controller, lab_settings.NOVA_PORT,
-                                   '/v2.1', NOVA_VERSION)
+                                   '/v2.1', NOVA_VERSION, token)
         self.placement = clients.Client(
             self.controller, lab_settings.PLACEMENT_PORT,
-            version=PLACEMENT_VERSION)
-        self.glance = clients.Client(self.controller,
-                                     lab_settings.GLANCE_PORT)
+            version=PLACEMENT_VERSION, token=token)
+        self.glance = clients.Client(
+            self.controller, lab_settings.GLANCE_PORT, token=token)
+
+    def processes(self):
+        """All services but MariaDB, RabbitMQ and the hosts' libvirtd."""
+        return self.services.all() + (
+            self.full.processes() if self.full else [])
 
     @property
     def is_up(self):
         """Whether all of it runs, started by this program or another."""
         return (self._ready.exists() and
                 all(m.exists for m in self.machines.values()) and
-                all(s.alive for s in self.services.all()))
+                all(p.alive for p in self.processes()))
 
     @property
     def _ready(self):
@@ -108,7 +123,7 @@ class Deployment(object):
 
         :raises CannotRun: another program has it
         """
-        path = self.settings.root / (self.settings.release + '.lock')
+        path = self.settings.root / (self.settings.name + '.lock')
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = path.open('w')
         try:
@@ -138,8 +153,8 @@ class Deployment(object):
         """
         begun = time.monotonic()
         self._check()
-        progress.say('nova %s, folder %s' % (self.settings.release,
-                                             self.settings.state))
+        progress.say('nova %s, %s form, folder %s' % (
+            self.settings.release, self.settings.form, self.settings.state))
         self.down()
         self.venvs.make()
         self._folders()
@@ -157,7 +172,8 @@ class Deployment(object):
         if os.geteuid():
             raise CannotRun('the lab needs root: it makes namespaces')
         path = '/usr/sbin:/sbin:' + os.environ['PATH']
-        missing = [package for program, package in sorted(PROGRAMS.items())
+        programs = dict(PROGRAMS, **(full.PROGRAMS if self.full else {}))
+        missing = [package for program, package in sorted(programs.items())
                    if not shutil.which(program, path=path)]
         if missing:
             raise CannotRun('missing programs; apt-get install ' +
@@ -166,9 +182,9 @@ class Deployment(object):
     def _folders(self):
         settings = self.settings
         kept = settings.root / 'logs'
-        logs = kept / (settings.release + time.strftime('-%Y%m%d-%H%M%S'))
+        logs = kept / (settings.name + time.strftime('-%Y%m%d-%H%M%S'))
         logs.mkdir(parents=True)
-        for old in sorted(kept.glob(settings.release + '-*'))[:-LOGS_KEPT]:
+        for old in sorted(kept.glob(settings.name + '-2*'))[:-LOGS_KEPT]:
             shutil.rmtree(str(old))
         settings.state.mkdir(parents=True)
         settings.logs.symlink_to(logs)
@@ -188,9 +204,20 @@ class Deployment(object):
                     pool.submit(self._choose_virt_type)]
             jobs += [pool.submit(h.up) for h in self.hosts.values()]
             self.services.write()
+            if self.full:
+                progress.say('Open vSwitch of each host, Ceph')
+                jobs += [pool.submit(s.up)
+                         for s in self.full.switches.values()]
+                jobs.append(pool.submit(self.full.ceph.up))
+                self.full.write()
             self.database.up()
             progress.say('database schemas')
             nova = pool.submit(self.services.sync_nova)
+            if self.full:
+                progress.say('Keystone')
+                self.full.keystone.up()
+                jobs.append(pool.submit(self.full.neutron.sync))
+                jobs.append(pool.submit(self.full.cinder.sync))
             jobs.append(pool.submit(self._glance_up, image))
             jobs.append(pool.submit(self._placement_up))
             nova.result()
@@ -198,11 +225,17 @@ class Deployment(object):
                 job.result()
             for name in self.hosts:
                 self.services.write_compute(name)
+            if self.full:
+                progress.say('Neutron, Cinder')
+                self.full.start()
             progress.say('Nova: API, conductor, scheduler, three computes')
             for service in self.services.all():
                 if not service.alive:
                     service.start()
             self._wait_for_computes()
+            if self.full:
+                progress.say('network; agents and storage report')
+                self.full.wait()
 
     def _choose_virt_type(self):
         if self.settings.virt_type is None:
@@ -231,6 +264,8 @@ class Deployment(object):
                 lab_settings.ADDRESSES[name], lab_settings.PREFIX_LENGTH),
                 'dev', device)
             machine.run('ip', 'link', 'set', device, 'up')
+        if self.full:
+            self.full.join_switches()
 
     def _ip(self, *argv):
         self.controller.run('ip', *argv)
@@ -265,7 +300,7 @@ class Deployment(object):
 
     def not_ready(self):
         """What the scheduler does not have yet of each host: a list."""
-        dead = [s.name for s in self.services.all() if not s.alive]
+        dead = [p.name for p in self.processes() if not p.alive]
         if dead:
             raise waiting.WaitTimeout('ended by itself: %s; see %s' % (
                 ', '.join(dead), self.settings.logs))
@@ -292,7 +327,7 @@ class Deployment(object):
         if not self.settings.state.exists():
             return
         progress.say('down: processes, namespaces, mounts')
-        for process in self.services.all():
+        for process in self.processes():
             with contextlib.suppress(waiting.WaitTimeout):
                 process.stop(signal.SIGKILL)
         for name, machine in self.machines.items():

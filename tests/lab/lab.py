@@ -63,12 +63,16 @@ class Lab(object):
     def boot(self, host, name='guest'):
         """Boot a server on a host, and wait until its guest ticks.
 
+        In the full form it has a port.
+
         :returns: its uuid
         """
+        full = self.parts.full
         images = self.parts.glance.get('/v2/images?name=guest')['images']
         server = self.parts.nova.call('POST', '/servers', {'server': {
             'name': name, 'flavorRef': 'lab', 'imageRef': images[0]['id'],
-            'networks': 'none', 'host': host}})['server']['id']
+            'networks': [{'uuid': full.neutron.network()}] if full else
+            'none', 'host': host}})['server']['id']
         progress.say('boot %s on %s' % (server, host))
         self.wait_until(
             lambda: self.nova_says(server)[:2] == ('active', None), server,
@@ -76,6 +80,14 @@ class Lab(object):
         self.wait_until(lambda: self.hosts[host].console_tick(server),
                         server, 'ticks on %s' % host)
         return server
+
+    def attach_volume(self, server):
+        """Attach a volume of its own to a server; in the full form only.
+
+        :returns: uuid of the volume
+        """
+        progress.say('attach a volume to %s' % server)
+        return self.parts.full.attach(self.parts.nova, server)
 
     def live_migrate(self, server, host=None):
         """Ask for a live migration with its disks.
@@ -326,12 +338,16 @@ class Lab(object):
         :returns: what a deletion by Nova has left: list of texts
         """
         migrations = self.migrations(server)
+        full = self.parts.full
+        devices = full.devices(server) if full else {}
         if self.nova_says(server):
             self._action(server, {'os-resetState': {'state': 'active'}})
             self.delete(server)
         traces = []
         for host in self.hosts.values():
             traces += host.forget(server)
+        if full:
+            traces += full.forget(server, devices)
         for consumer in [server] + [m.uuid for m in migrations]:
             path = '/allocations/' + consumer
             if self.parts.placement.get(path)['allocations']:
