@@ -121,14 +121,13 @@ def nova_full(settings, venv):
     cinder = dict(own, os_region_name=own['region_name'],
                   catalog_info='block-storage::publicURL')
     del cinder['region_name']
-    helper = {'helper_command': venv / 'bin' / 'privsep-helper'}
     return dict(
         identity.middleware(settings, 'nova'),
         cinder=cinder,
         glance=own,
         service_user=dict(own, send_service_user_token=True),
-        privsep_osbrick=helper,
-        vif_plug_ovs_privileged=helper,
+        vif_plug_ovs_privileged={
+            'helper_command': venv / 'bin' / 'privsep-helper'},
         # with the switch in user space Neutron does not have the device made
         # before QEMU starts, and never says that it is there
         compute={'live_migration_wait_for_vif_plug': False})
@@ -141,8 +140,7 @@ def nova_control(settings):
         'database': {'connection': database.url('nova')},
         'api_database': {'connection': database.url('nova_api')},
         'conductor': {'workers': 1},
-        # the interval is that in which new compute hosts are found
-        'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 3},
+        'scheduler': {'workers': 1},
         'DEFAULT': {'osapi_compute_workers': 1},
     }
 

@@ -291,31 +291,32 @@ class Deployment(object):
     def _wait_for_computes(self):
         self._wait_for_port('nova-api', lab_settings.NOVA_PORT)
         self._wait_for_port('Placement', lab_settings.PLACEMENT_PORT)
-        waiting.wait_until(
-            lambda: not self.not_ready(),
-            lambda: 'hosts are ready: %s' % self.not_ready(), 240, 0.5)
+        self._wait_for_hosts(self._records, 'have a record in the cell')
+        self.services.discover()
+        self._wait_for_hosts(self._inventories, 'have an inventory')
         progress.say('flavor')
         self.nova.call('POST', '/flavors', {'flavor': {
             'id': 'lab', 'name': 'lab', 'ram': 64, 'vcpus': 1, 'disk': 1}})
 
-    def not_ready(self):
-        """What the scheduler does not have yet of each host: a list."""
-        dead = [p.name for p in self.processes() if not p.alive]
-        if dead:
-            raise waiting.WaitTimeout('ended by itself: %s; see %s' % (
-                ', '.join(dead), self.settings.logs))
-        known = {
-            'a record in the cell': {row['host'] for row in self.database.rows(
-                'nova', 'select host from services where report_count > 0')},
-            'a mapping': {row['host'] for row in self.database.rows(
-                'nova_api', 'select host from host_mappings')},
-            'an inventory': {row['name'] for row in self.database.rows(
-                'placement', 'select p.name from resource_providers p join '
-                'inventories i on i.resource_provider_id = p.id')},
-        }
-        return ['%s lacks %s' % (name, what)
-                for name in lab_settings.COMPUTE_HOSTS
-                for what, names in known.items() if name not in names]
+    def _wait_for_hosts(self, names, what):
+        def all_have_it():
+            dead = [p.name for p in self.processes() if not p.alive]
+            if dead:
+                raise waiting.WaitTimeout('ended by itself: %s; see %s' % (
+                    ', '.join(dead), self.settings.logs))
+            return names() >= set(lab_settings.COMPUTE_HOSTS)
+        waiting.wait_until(
+            all_have_it, lambda: 'hosts %s; of them do: %s' % (
+                what, ', '.join(sorted(names())) or 'none'), 240, 0.5)
+
+    def _records(self):
+        return {row['host'] for row in self.database.rows(
+            'nova', 'select host from services where report_count > 0')}
+
+    def _inventories(self):
+        return {row['name'] for row in self.database.rows(
+            'placement', 'select p.name from resource_providers p join '
+            'inventories i on i.resource_provider_id = p.id')}
 
     # ---- down
 

@@ -163,6 +163,15 @@ class Services(object):
         # the same tables; making them once more takes as long again
         self._server.copy('nova', 'nova_cell0')
 
+    def discover(self):
+        """Map the hosts that have a record to their cell.
+
+        nova-scheduler can be told to do that, and may let a minute pass
+        before the first time.
+        """
+        self._launcher.manage(self._nova, 'nova-manage', '--config-file',
+                              self._nova_conf, 'cell_v2', 'discover_hosts')
+
     def sync_placement(self):
         self._schemas.once(
             'placement', virtualenvs.CONTROL_PINS, ('placement',),
