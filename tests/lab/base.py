@@ -16,6 +16,7 @@
 import atexit
 import os
 
+import fixtures
 import testtools
 from testtools import content
 
@@ -30,6 +31,9 @@ OPTIONS = {
                 'manager_shutdown_timeout': 10},
     'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
                         'call_timeout': 5, 'settle_interval': 5}}
+
+#: Seconds for one test; the first one brings the lab up.
+TIMEOUT = 1800
 
 _labs = []
 
@@ -66,6 +70,8 @@ class LabTestCase(testtools.TestCase):
 
     def setUp(self):
         super(LabTestCase, self).setUp()
+        self.useFixture(fixtures.Timeout(int(
+            os.environ.get('OS_TEST_TIMEOUT') or TIMEOUT), gentle=True))
         transcript = progress.Transcript()
         transcript.__enter__()
         self.addCleanup(transcript.__exit__, None, None, None)
