@@ -24,14 +24,7 @@ from tests.lab import lab
 from tests.lab import progress
 from tests.lab import settings as lab_settings
 
-#: Shorter times than the defaults, so that tests need not wait for them. The
-#: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
-OPTIONS = {
-    'DEFAULT': {'graceful_shutdown_timeout': 20,
-                'manager_shutdown_timeout': 10},
-    'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
-                        'call_timeout': 5, 'settle_interval': 5}}
-
+OPTIONS = lab_settings.QUICK_OPTIONS
 #: Seconds for one test; the first one brings the lab up.
 TIMEOUT = 1800
 

@@ -51,6 +51,14 @@ LIGHT = 'light'
 FULL = 'full'
 FORMS = (LIGHT, FULL)
 
+#: Shorter times than the defaults, so that tests need not wait for them. The
+#: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
+QUICK_OPTIONS = {
+    'DEFAULT': {'graceful_shutdown_timeout': 20,
+                'manager_shutdown_timeout': 10},
+    'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
+                        'call_timeout': 5, 'settle_interval': 5}}
+
 
 class Settings(object):
     """Of one lab.
