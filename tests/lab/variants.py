@@ -79,8 +79,8 @@ def killed_at_50_percent(lab, server):
 
 @_variant('kill -9 after the switch-over, in post-migration')
 def killed_after_switch_over(lab, server):
-    # A has given away what it had of the server, and asks B to take over; so
-    # a B that does not answer keeps it there
+    # A has given away what it had of the server, down to the port's binding,
+    # and is about to have B take over, which a B that is frozen does not do
     lab.freeze_compute('host-b')
     lab.throttle(server, 0)
     _gone_from(lab, server, 'host-a')
