@@ -16,6 +16,7 @@
 import atexit
 import os
 
+import fixtures
 import testtools
 from testtools import content
 
@@ -23,13 +24,9 @@ from tests.lab import lab
 from tests.lab import progress
 from tests.lab import settings as lab_settings
 
-#: Shorter times than the defaults, so that tests need not wait for them. The
-#: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
-OPTIONS = {
-    'DEFAULT': {'graceful_shutdown_timeout': 20,
-                'manager_shutdown_timeout': 10},
-    'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
-                        'call_timeout': 5, 'settle_interval': 5}}
+OPTIONS = lab_settings.QUICK_OPTIONS
+#: Seconds for one test; the first one brings the lab up.
+TIMEOUT = 1800
 
 _labs = []
 
@@ -39,7 +36,8 @@ def shared_lab():
 
     It is brought up by the first test, unless it is up already, and taken
     down at the end by whoever brought it up. ``NOVA_LAB_RELEASE``,
-    ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what it is.
+    ``NOVA_LAB_FORM``, ``NOVA_LAB_ROOT`` and ``NOVA_LAB_VIRT_TYPE`` say what
+    it is.
     """
     if not _labs:
         found, brought_up = lab.connect(
@@ -55,13 +53,18 @@ class LabTestCase(testtools.TestCase):
 
     :cvar guard: whether nova-compute has the guard
     :cvar options: {section: {option: value}}, more for nova-compute
+    :cvar full: whether it needs ports and volumes, which servers have in the
+        full form of the lab only
     """
 
     guard = True
     options = OPTIONS
+    full = False
 
     def setUp(self):
         super(LabTestCase, self).setUp()
+        self.useFixture(fixtures.Timeout(int(
+            os.environ.get('OS_TEST_TIMEOUT') or TIMEOUT), gentle=True))
         transcript = progress.Transcript()
         transcript.__enter__()
         self.addCleanup(transcript.__exit__, None, None, None)
@@ -69,6 +72,9 @@ class LabTestCase(testtools.TestCase):
             content.UTF8_TEXT, lambda: [transcript.text().encode()]))
         progress.say('=== ' + self.id())
         self.lab = shared_lab()
+        if self.full and not self.lab.parts.full:
+            self.skipTest('servers have ports and volumes in the full form of '
+                          'the lab only: NOVA_LAB_FORM=full')
         self.addOnException(self._say_where_the_logs_are)
         self.addCleanup(self.lab.mend)
         self.lab.configure_computes(self.guard, self.options)
@@ -78,10 +84,15 @@ class LabTestCase(testtools.TestCase):
             str(exc_info[1]).partition('\n')[0], os.path.realpath(
                 str(self.lab.parts.settings.logs))))
 
-    def boot(self, host):
-        """Boot a server that is gone, with its traces, after the test."""
+    def boot(self, host, volume=False):
+        """Boot a server that is gone, with its traces, after the test.
+
+        :param volume: whether it has a volume; in the full form only
+        """
         server = self.lab.boot(host)
         self.addCleanup(self._forget, server)
+        if volume:
+            self.lab.attach_volume(server)
         return server
 
     def _forget(self, server):

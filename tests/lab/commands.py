@@ -25,7 +25,8 @@ The hosts are namespaces. A shell in one of them, with its own virsh:
   nsenter --target %(pid)d --mount --uts --net
 Configuration: %(etc)s
 Logs:          %(logs)s
-Tests:         NOVA_LAB_RELEASE=%(release)s NOVA_LAB_ROOT=%(root)s \\
+Tests:         NOVA_LAB_RELEASE=%(release)s NOVA_LAB_FORM=%(form)s \\
+  NOVA_LAB_ROOT=%(root)s \\
   %(python)s -m stestr --test-path tests/lab run --serial
 '''
 
@@ -40,6 +41,11 @@ def add_arguments(parser):
         '--root', help='folder for virtualenvs, state and logs (%s)' %
         lab_settings.ROOT,
         default=environ.get('NOVA_LAB_ROOT', lab_settings.ROOT))
+    parser.add_argument(
+        '--full', dest='form', action='store_const', const=lab_settings.FULL,
+        help='with Keystone, Neutron and Cinder, so that servers have ports '
+        'and volumes',
+        default=environ.get('NOVA_LAB_FORM', lab_settings.LIGHT))
 
 
 def _compute_options(assignments):
@@ -57,13 +63,14 @@ def _compute_options(assignments):
 def up(args):
     """Bring a lab up, and say how to use it.
 
-    :param args: release, root, stock, virt_type, bandwidth, set
+    :param args: release, root, form, stock, virt_type, bandwidth, set
     :returns: exit code
     """
     try:
         parts = deployment.Deployment(lab_settings.Settings(
             release=args.release, root=args.root, guard=not args.stock,
             virt_type=args.virt_type, bandwidth=args.bandwidth,
+            form=args.form,
             compute_options=_compute_options(args.set)))
         parts.lock()
         parts.up()
@@ -74,18 +81,19 @@ def up(args):
         'pid': parts.machines['host-a'].pid, 'etc': parts.settings.etc,
         'logs': os.path.realpath(str(parts.settings.logs)),
         'python': parts.venvs.control / 'bin' / 'python',
-        'release': args.release, 'root': parts.settings.root})
+        'release': args.release, 'form': args.form,
+        'root': parts.settings.root})
     return 0
 
 
 def down(args):
     """Take a lab down.
 
-    :param args: release, root
+    :param args: release, root, form
     :returns: exit code
     """
     parts = deployment.Deployment(lab_settings.Settings(
-        release=args.release, root=args.root))
+        release=args.release, root=args.root, form=args.form))
     try:
         parts.lock()
     except deployment.CannotRun as e:

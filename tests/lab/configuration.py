@@ -14,12 +14,17 @@
 """The configuration files of the services."""
 
 import configparser
+import shutil
 
 from tests.lab import broker
 from tests.lab import database
+from tests.lab import identity
 from tests.lab import settings as lab_settings
 
-#: What a paste pipeline has for Keystone's middleware is replaced by this.
+#: Of every service; its process writes to a file of its own.
+LOGGING = {'debug': True, 'use_stderr': True, 'log_options': False}
+#: In the light form, what a paste pipeline has for Keystone's middleware is
+#: replaced by this.
 OPEN_AUTH = 'open_auth:filter_factory'
 
 
@@ -43,12 +48,15 @@ def write(path, *parts):
         parser.write(f)
 
 
-def write_paste(source, target):
-    """Write a paste configuration that lets everyone in.
+def write_paste(source, target, settings):
+    """Write a paste configuration; in the light form it lets everyone in.
 
     :param source: ``pathlib.Path`` of the one that the service comes with
     :param target: ``pathlib.Path``
     """
+    if settings.full:
+        shutil.copy(str(source), str(target))
+        return
     parser = _parser()
     with source.open() as f:
         parser.read_file(f)
@@ -65,6 +73,9 @@ def _parser():
 
 
 def _endpoint(settings, port):
+    """How Nova reaches another service."""
+    if settings.full:
+        return identity.credentials(settings, 'nova')
     url = settings.url(port)
     return {'auth_type': 'admin_token', 'endpoint': url,
             'endpoint_override': url, 'token': lab_settings.TOKEN}
@@ -81,13 +92,11 @@ def nova(settings, venv, host):
     state = settings.compute_path if compute else settings.storage(host)
     return {
         'DEFAULT': {
+            **LOGGING,
             'host': host,
             'my_ip': lab_settings.ADDRESSES[host],
             'state_path': state,
             'transport_url': broker.URL,
-            'debug': True,
-            'use_stderr': True,
-            'log_options': False,
             # how soon the lab sees that a service is up
             'report_interval': 3,
         },
@@ -106,6 +115,24 @@ def nova(settings, venv, host):
     }
 
 
+def nova_full(settings, venv):
+    """What all Nova services have in the full form besides."""
+    own = identity.credentials(settings, 'nova')
+    cinder = dict(own, os_region_name=own['region_name'],
+                  catalog_info='block-storage::publicURL')
+    del cinder['region_name']
+    return dict(
+        identity.middleware(settings, 'nova'),
+        cinder=cinder,
+        glance=own,
+        service_user=dict(own, send_service_user_token=True),
+        vif_plug_ovs_privileged={
+            'helper_command': venv / 'bin' / 'privsep-helper'},
+        # with the switch in user space Neutron does not have the device made
+        # before QEMU starts, and never says that it is there
+        compute={'live_migration_wait_for_vif_plug': False})
+
+
 def nova_control(settings):
     """What nova-api, nova-conductor and nova-scheduler need besides."""
     return {
@@ -113,8 +140,7 @@ def nova_control(settings):
         'database': {'connection': database.url('nova')},
         'api_database': {'connection': database.url('nova_api')},
         'conductor': {'workers': 1},
-        # the interval is that in which new compute hosts are found
-        'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 3},
+        'scheduler': {'workers': 1},
         'DEFAULT': {'osapi_compute_workers': 1},
     }
 
@@ -141,17 +167,20 @@ def nova_compute(settings, host):
     }
 
 
-def placement():
-    return {
-        'api': {'auth_strategy': 'noauth2'},
+def placement(settings):
+    parts = {
+        'api': {'auth_strategy': 'keystone' if settings.full else 'noauth2'},
         'placement_database': {'connection': database.url('placement')},
         'oslo_policy': {'enforce_scope': False},
     }
+    if settings.full:
+        parts.update(identity.middleware(settings, 'placement'))
+    return parts
 
 
 def glance(settings):
     store = settings.storage('glance')
-    return {
+    parts = {
         'DEFAULT': {'enabled_backends': 'files:file'},
         'database': {'connection': database.url('glance')},
         'paste_deploy': {
@@ -165,3 +194,6 @@ def glance(settings):
             'filesystem_store_datadir': store / 'tasks'},
         'oslo_policy': {'enforce_scope': False},
     }
+    if settings.full:
+        parts.update(identity.middleware(settings, 'glance'))
+    return parts

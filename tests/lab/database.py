@@ -25,6 +25,7 @@ from tests.lab import processes
 from tests.lab import settings as lab_settings
 from tests.lab import waiting
 
+#: Of the light form.
 DATABASES = ('glance', 'nova', 'nova_api', 'nova_cell0', 'placement')
 PORT = 3306
 
@@ -40,10 +41,12 @@ class Database(object):
 
     :param settings: of the lab
     :param machine: Namespace in which it runs
+    :param databases: names of those to make
     """
 
-    def __init__(self, settings, machine):
+    def __init__(self, settings, machine, databases=DATABASES):
         self._machine = machine
+        self._databases = databases
         self._data = settings.state / 'mariadb'
         self._socket = settings.state / 'mariadb.sock'
         self.process = processes.Process(
@@ -74,7 +77,7 @@ class Database(object):
         waiting.wait_until(self._answers, 'MariaDB answers; see %s' %
                            self.process.log, 60)
         self.execute(None, ''.join('create database %s;' % name
-                                   for name in DATABASES))
+                                   for name in self._databases))
 
     def down(self):
         with contextlib.suppress(waiting.WaitTimeout):

@@ -26,10 +26,13 @@ from tests.lab import accelerator
 from tests.lab import broker
 from tests.lab import clients
 from tests.lab import database
+from tests.lab import full
 from tests.lab import guest
 from tests.lab import host
+from tests.lab import launcher as launchers
 from tests.lab import namespaces
 from tests.lab import progress
+from tests.lab import schemas as schema_store
 from tests.lab import services
 from tests.lab import settings as lab_settings
 from tests.lab import virtualenvs
@@ -76,28 +79,40 @@ class Deployment(object):
             for name in (lab_settings.CONTROLLER,) +
             lab_settings.COMPUTE_HOSTS}
         self.controller = self.machines[lab_settings.CONTROLLER]
-        self.database = database.Database(settings, self.controller)
+        self.database = database.Database(
+            settings, self.controller, database.DATABASES +
+            (full.DATABASES if settings.full else ()))
         self.broker = broker.Broker(settings, self.controller)
         self.hosts = {
             name: host.ComputeHost(settings, name, self.machines[name],
                                    self.venvs.nova / 'bin' / 'python')
             for name in lab_settings.COMPUTE_HOSTS}
-        self.services = services.Services(settings, self.venvs, self.machines,
-                                          self.database)
+        common = (settings, self.venvs, self.machines, self.database,
+                  launchers.Launcher(settings, self.controller),
+                  schema_store.Schemas(settings, self.database))
+        self.services = services.Services(*common)
+        #: Full, or None in the light form
+        self.full = full.Full(*common) if settings.full else None
+        token = self.full.keystone.token if self.full else clients.open_token
         self.nova = clients.Client(self.controller, lab_settings.NOVA_PORT,
-                                   '/v2.1', NOVA_VERSION)
+                                   '/v2.1', NOVA_VERSION, token)
         self.placement = clients.Client(
             self.controller, lab_settings.PLACEMENT_PORT,
-            version=PLACEMENT_VERSION)
-        self.glance = clients.Client(self.controller,
-                                     lab_settings.GLANCE_PORT)
+            version=PLACEMENT_VERSION, token=token)
+        self.glance = clients.Client(
+            self.controller, lab_settings.GLANCE_PORT, token=token)
+
+    def processes(self):
+        """All services but MariaDB, RabbitMQ and the hosts' libvirtd."""
+        return self.services.all() + (
+            self.full.processes() if self.full else [])
 
     @property
     def is_up(self):
         """Whether all of it runs, started by this program or another."""
         return (self._ready.exists() and
                 all(m.exists for m in self.machines.values()) and
-                all(s.alive for s in self.services.all()))
+                all(p.alive for p in self.processes()))
 
     @property
     def _ready(self):
@@ -108,7 +123,7 @@ class Deployment(object):
 
         :raises CannotRun: another program has it
         """
-        path = self.settings.root / (self.settings.release + '.lock')
+        path = self.settings.root / (self.settings.name + '.lock')
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = path.open('w')
         try:
@@ -138,8 +153,8 @@ class Deployment(object):
         """
         begun = time.monotonic()
         self._check()
-        progress.say('nova %s, folder %s' % (self.settings.release,
-                                             self.settings.state))
+        progress.say('nova %s, %s form, folder %s' % (
+            self.settings.release, self.settings.form, self.settings.state))
         self.down()
         self.venvs.make()
         self._folders()
@@ -157,7 +172,8 @@ class Deployment(object):
         if os.geteuid():
             raise CannotRun('the lab needs root: it makes namespaces')
         path = '/usr/sbin:/sbin:' + os.environ['PATH']
-        missing = [package for program, package in sorted(PROGRAMS.items())
+        programs = dict(PROGRAMS, **(full.PROGRAMS if self.full else {}))
+        missing = [package for program, package in sorted(programs.items())
                    if not shutil.which(program, path=path)]
         if missing:
             raise CannotRun('missing programs; apt-get install ' +
@@ -166,9 +182,9 @@ class Deployment(object):
     def _folders(self):
         settings = self.settings
         kept = settings.root / 'logs'
-        logs = kept / (settings.release + time.strftime('-%Y%m%d-%H%M%S'))
+        logs = kept / (settings.name + time.strftime('-%Y%m%d-%H%M%S'))
         logs.mkdir(parents=True)
-        for old in sorted(kept.glob(settings.release + '-*'))[:-LOGS_KEPT]:
+        for old in sorted(kept.glob(settings.name + '-2*'))[:-LOGS_KEPT]:
             shutil.rmtree(str(old))
         settings.state.mkdir(parents=True)
         settings.logs.symlink_to(logs)
@@ -188,9 +204,20 @@ class Deployment(object):
                     pool.submit(self._choose_virt_type)]
             jobs += [pool.submit(h.up) for h in self.hosts.values()]
             self.services.write()
+            if self.full:
+                progress.say('Open vSwitch of each host, Ceph')
+                jobs += [pool.submit(s.up)
+                         for s in self.full.switches.values()]
+                jobs.append(pool.submit(self.full.ceph.up))
+                self.full.write()
             self.database.up()
             progress.say('database schemas')
             nova = pool.submit(self.services.sync_nova)
+            if self.full:
+                progress.say('Keystone')
+                self.full.keystone.up()
+                jobs.append(pool.submit(self.full.neutron.sync))
+                jobs.append(pool.submit(self.full.cinder.sync))
             jobs.append(pool.submit(self._glance_up, image))
             jobs.append(pool.submit(self._placement_up))
             nova.result()
@@ -198,11 +225,17 @@ class Deployment(object):
                 job.result()
             for name in self.hosts:
                 self.services.write_compute(name)
+            if self.full:
+                progress.say('Neutron, Cinder')
+                self.full.start()
             progress.say('Nova: API, conductor, scheduler, three computes')
             for service in self.services.all():
                 if not service.alive:
                     service.start()
             self._wait_for_computes()
+            if self.full:
+                progress.say('network; agents and storage report')
+                self.full.wait()
 
     def _choose_virt_type(self):
         if self.settings.virt_type is None:
@@ -231,6 +264,8 @@ class Deployment(object):
                 lab_settings.ADDRESSES[name], lab_settings.PREFIX_LENGTH),
                 'dev', device)
             machine.run('ip', 'link', 'set', device, 'up')
+        if self.full:
+            self.full.join_switches()
 
     def _ip(self, *argv):
         self.controller.run('ip', *argv)
@@ -256,31 +291,32 @@ class Deployment(object):
     def _wait_for_computes(self):
         self._wait_for_port('nova-api', lab_settings.NOVA_PORT)
         self._wait_for_port('Placement', lab_settings.PLACEMENT_PORT)
-        waiting.wait_until(
-            lambda: not self.not_ready(),
-            lambda: 'hosts are ready: %s' % self.not_ready(), 240, 0.5)
+        self._wait_for_hosts(self._records, 'have a record in the cell')
+        self.services.discover()
+        self._wait_for_hosts(self._inventories, 'have an inventory')
         progress.say('flavor')
         self.nova.call('POST', '/flavors', {'flavor': {
             'id': 'lab', 'name': 'lab', 'ram': 64, 'vcpus': 1, 'disk': 1}})
 
-    def not_ready(self):
-        """What the scheduler does not have yet of each host: a list."""
-        dead = [s.name for s in self.services.all() if not s.alive]
-        if dead:
-            raise waiting.WaitTimeout('ended by itself: %s; see %s' % (
-                ', '.join(dead), self.settings.logs))
-        known = {
-            'a record in the cell': {row['host'] for row in self.database.rows(
-                'nova', 'select host from services where report_count > 0')},
-            'a mapping': {row['host'] for row in self.database.rows(
-                'nova_api', 'select host from host_mappings')},
-            'an inventory': {row['name'] for row in self.database.rows(
-                'placement', 'select p.name from resource_providers p join '
-                'inventories i on i.resource_provider_id = p.id')},
-        }
-        return ['%s lacks %s' % (name, what)
-                for name in lab_settings.COMPUTE_HOSTS
-                for what, names in known.items() if name not in names]
+    def _wait_for_hosts(self, names, what):
+        def all_have_it():
+            dead = [p.name for p in self.processes() if not p.alive]
+            if dead:
+                raise waiting.WaitTimeout('ended by itself: %s; see %s' % (
+                    ', '.join(dead), self.settings.logs))
+            return names() >= set(lab_settings.COMPUTE_HOSTS)
+        waiting.wait_until(
+            all_have_it, lambda: 'hosts %s; of them do: %s' % (
+                what, ', '.join(sorted(names())) or 'none'), 240, 0.5)
+
+    def _records(self):
+        return {row['host'] for row in self.database.rows(
+            'nova', 'select host from services where report_count > 0')}
+
+    def _inventories(self):
+        return {row['name'] for row in self.database.rows(
+            'placement', 'select p.name from resource_providers p join '
+            'inventories i on i.resource_provider_id = p.id')}
 
     # ---- down
 
@@ -292,7 +328,7 @@ class Deployment(object):
         if not self.settings.state.exists():
             return
         progress.say('down: processes, namespaces, mounts')
-        for process in self.services.all():
+        for process in self.processes():
             with contextlib.suppress(waiting.WaitTimeout):
                 process.stop(signal.SIGKILL)
         for name, machine in self.machines.items():

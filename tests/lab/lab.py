@@ -34,9 +34,9 @@ PATIENCE = 300
 #: Up to 33 nova-compute waits at SIGTERM for what it is doing.
 SIGTERM_PATIENCE = 240
 #: Percent of the first disk that must be copied, so that a migration is in
-#: mid flight; and those at which it is too late to call it that.
+#: mid flight; and how many more make it too late to call it that.
 UNDER_WAY = 2
-TOO_LATE = 60
+TOO_LATE = 40
 
 
 class MigrationOver(AssertionError):
@@ -63,12 +63,16 @@ class Lab(object):
     def boot(self, host, name='guest'):
         """Boot a server on a host, and wait until its guest ticks.
 
+        In the full form it has a port.
+
         :returns: its uuid
         """
+        full = self.parts.full
         images = self.parts.glance.get('/v2/images?name=guest')['images']
         server = self.parts.nova.call('POST', '/servers', {'server': {
             'name': name, 'flavorRef': 'lab', 'imageRef': images[0]['id'],
-            'networks': 'none', 'host': host}})['server']['id']
+            'networks': [{'uuid': full.neutron.network()}] if full else
+            'none', 'host': host}})['server']['id']
         progress.say('boot %s on %s' % (server, host))
         self.wait_until(
             lambda: self.nova_says(server)[:2] == ('active', None), server,
@@ -76,6 +80,14 @@ class Lab(object):
         self.wait_until(lambda: self.hosts[host].console_tick(server),
                         server, 'ticks on %s' % host)
         return server
+
+    def attach_volume(self, server):
+        """Attach a volume of its own to a server; in the full form only.
+
+        :returns: uuid of the volume
+        """
+        progress.say('attach a volume to %s' % server)
+        return self.parts.full.attach(self.parts.nova, server)
 
     def live_migrate(self, server, host=None):
         """Ask for a live migration with its disks.
@@ -120,10 +132,11 @@ class Lab(object):
 
     # ---- migrations
 
-    def wait_for_copy(self, server, source):
+    def wait_for_copy(self, server, source, wanted=UNDER_WAY):
         """Wait until the newest migration is in mid flight.
 
         :param source: host
+        :param wanted: percent of a disk that must be copied
         :raises MigrationOver: it has ended, or is too near to its end
         """
         def under_way():
@@ -135,9 +148,9 @@ class Lab(object):
             disks = domain.get('disks', {}).values()
             percent = max([100 * disk['done'] // max(1, disk['size'])
                            for disk in disks] or [0])
-            if percent > TOO_LATE:
+            if percent > wanted + TOO_LATE:
                 raise MigrationOver('%d %% of the disk is copied' % percent)
-            return migration.status == 'running' and percent >= UNDER_WAY
+            return migration.status == 'running' and percent >= wanted
         self.wait_until(under_way, server, 'is copied', interval=1)
         progress.say('%s: the copy is under way' % server)
 
@@ -197,10 +210,11 @@ class Lab(object):
         if wait:
             self.wait_for_compute(host, reported)
 
-    def wait_for_compute(self, host, reported=None):
+    def wait_for_compute(self, host, reported=None, timeout=PATIENCE):
         """Wait until nova-compute has started: it reports after init_host.
 
         :param reported: how often it had reported before
+        :param timeout: seconds
         """
         process = self.parts.services.computes[host]
         reported = self._reports(host) if reported is None else reported
@@ -211,7 +225,7 @@ class Lab(object):
                     host, process.log))
             return self._reports(host) > reported
         waiting.wait_until(reports, 'nova-compute on %s reports; see %s' % (
-            host, process.log), PATIENCE)
+            host, process.log), timeout)
         progress.say('nova-compute on %s reports' % host)
 
     def _reports(self, host):
@@ -243,6 +257,15 @@ class Lab(object):
             self.start_compute(host, wait=False)
         for host, reported in before.items():
             self.wait_for_compute(host, reported)
+
+    def freeze_compute(self, host):
+        """Stop nova-compute: it answers nothing, until it is thawed."""
+        progress.say('freeze nova-compute on %s' % host)
+        self.parts.services.computes[host].kill(signals.SIGSTOP)
+
+    def thaw_compute(self, host):
+        progress.say('thaw nova-compute on %s' % host)
+        self.parts.services.computes[host].kill(signals.SIGCONT)
 
     def stop_libvirtd(self, host, signal=signals.SIGKILL):
         """Stop libvirtd; its QEMUs go on."""
@@ -282,13 +305,17 @@ class Lab(object):
 
     # ---- seeing
 
+    def observe(self, server):
+        """The record of a server: state.State."""
+        return self._observer.observe(server)
+
     def state(self, server, label=''):
         """The record of a server, which is also said.
 
         :param label: why it is made
         :returns: state.State
         """
-        found = self._observer.observe(server)
+        found = self.observe(server)
         progress.say('state%s\n%s' % (
             ' ' + label if label else '',
             '\n'.join('         ' + line
@@ -303,7 +330,7 @@ class Lab(object):
         """
         return waiting.wait_until(
             predicate, lambda: '%s %s\n%s' % (
-                server, what, self._observer.observe(server)),
+                server, what, self.observe(server)),
             timeout, interval)
 
     # ---- order
@@ -317,8 +344,11 @@ class Lab(object):
                     self.thaw_qemu(emulator.uuid, name)
             if not host.libvirtd.alive:
                 self.start_libvirtd(name)
-            if not self.parts.services.computes[name].alive:
+            compute = self.parts.services.computes[name]
+            if not compute.alive:
                 self.start_compute(name)
+            elif compute.frozen:
+                self.thaw_compute(name)
 
     def forget(self, server):
         """Delete a server, and all that is left of it anywhere.
@@ -326,12 +356,16 @@ class Lab(object):
         :returns: what a deletion by Nova has left: list of texts
         """
         migrations = self.migrations(server)
+        full = self.parts.full
+        devices = full.devices(server) if full else {}
         if self.nova_says(server):
             self._action(server, {'os-resetState': {'state': 'active'}})
             self.delete(server)
         traces = []
         for host in self.hosts.values():
             traces += host.forget(server)
+        if full:
+            traces += full.forget(server, devices)
         for consumer in [server] + [m.uuid for m in migrations]:
             path = '/allocations/' + consumer
             if self.parts.placement.get(path)['allocations']:

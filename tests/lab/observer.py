@@ -18,6 +18,7 @@ import time
 
 from tests.lab import clients
 from tests.lab import host as compute_host
+from tests.lab import openvswitch
 from tests.lab import state
 
 #: Seconds in which a guest that runs ticks at least once, also on a machine
@@ -55,7 +56,9 @@ class Observer(object):
                 server=self._server(server), record=(record + [{}])[0],
                 migrations=migrations,
                 allocations=self._allocations(server, migrations),
+                ports=self._ports(server), volumes=self._volumes(server),
                 hosts={name: job.result() for name, job in asked.items()})
+        self._add_devices(found)
         time.sleep(max(0, TICK - (time.monotonic() - begun)))
         for name, h in hosts.items():
             seen = found.hosts[name]
@@ -109,6 +112,46 @@ class Observer(object):
                 found[name] = {providers[provider]: amounts['resources']
                                for provider, amounts in held.items()}
         return found
+
+    def _ports(self, server):
+        if not self._parts.full:
+            return []
+        neutron = self._parts.full.neutron
+        found = []
+        for port in neutron.ports(server):
+            bindings = neutron.bindings(port['id'])
+            found.append(state.Port(
+                port['id'], port['status'], port['binding:host_id'],
+                {b['host']: b['status'] for b in bindings},
+                {b['host']: b['profile']['migrating_to'] for b in bindings
+                 if b['profile'].get('migrating_to')}))
+        return found
+
+    def _volumes(self, server):
+        if not self._parts.full:
+            return []
+        cinder = self._parts.full.cinder
+        known = {row['volume_id']: row['attachment_id'] for row in self._rows(
+            'block_device_mapping', ('volume_id', 'attachment_id', 'deleted'),
+            instance_uuid=server) if row['volume_id'] and
+            row['deleted'] == '0'}
+        attachments = {volume: [] for volume in known}
+        for row in cinder.attachments(server):
+            attachments.setdefault(row['volume_id'], []).append(
+                state.Attachment(
+                    row['id'], row['attach_status'], row['host'],
+                    known.get(row['volume_id']) == row['id']))
+        return [state.Volume(volume, cinder.status(volume), rows)
+                for volume, rows in attachments.items()]
+
+    def _add_devices(self, found):
+        """Say which of the hosts' switches have a device of the ports."""
+        if not found.ports:
+            return
+        wanted = {openvswitch.device(port.id) for port in found.ports}
+        for name, switch in self._parts.full.switches.items():
+            found.hosts[name].devices = sorted(
+                wanted.intersection(switch.devices()))
 
     @staticmethod
     def _host(host, server):

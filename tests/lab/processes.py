@@ -93,6 +93,11 @@ class Process(object):
             return False
         return True
 
+    @property
+    def frozen(self):
+        """Whether SIGSTOP holds it."""
+        return self.alive and status(self.pid)[0] == 'T'
+
     def start(self):
         """Start it as the leader of a session of its own.
 

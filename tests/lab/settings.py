@@ -35,14 +35,29 @@ ADDRESSES = {
 }
 PREFIX_LENGTH = 24
 
-#: Placement's noauth2 takes the bearer of this one, and no other, for an
-#: administrator. The other services let everyone in.
+#: In the light form, Placement's noauth2 takes the bearer of this one, and no
+#: other, for an administrator. The other services let everyone in.
 TOKEN = 'admin'  # noqa: S105
 
 NOVA_PORT = 8774
 PLACEMENT_PORT = 8778
 GLANCE_PORT = 9292
 NEUTRON_PORT = 9696
+KEYSTONE_PORT = 5000
+CINDER_PORT = 8776
+
+#: Without Keystone, Neutron and Cinder; and with them.
+LIGHT = 'light'
+FULL = 'full'
+FORMS = (LIGHT, FULL)
+
+#: Shorter times than the defaults, so that tests need not wait for them. The
+#: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
+QUICK_OPTIONS = {
+    'DEFAULT': {'graceful_shutdown_timeout': 20,
+                'manager_shutdown_timeout': 10},
+    'migration_guard': {'abort_timeout': 10, 'startup_timeout': 20,
+                        'call_timeout': 5, 'settle_interval': 5}}
 
 
 class Settings(object):
@@ -57,15 +72,20 @@ class Settings(object):
         migration in flight for a quarter of an hour, until
         :meth:`tests.lab.lab.Lab.throttle` lets it go on
     :param compute_options: {section: {option: value}}, more for nova-compute
+    :param form: LIGHT or FULL
     """
 
     def __init__(self, release=RELEASE, root=ROOT, guard=True, virt_type=None,
-                 bandwidth=1, compute_options=None):
+                 bandwidth=1, compute_options=None, form=LIGHT):
         self.release = release
         self.root = pathlib.Path(root).absolute()
         if self.root == TOP or TOP in self.root.parents:
             raise ValueError('the lab must not be in the checkout: %s' %
                              self.root)
+        if form not in FORMS:
+            raise ValueError('the form of a lab is %s, not %s' % (
+                ' or '.join(FORMS), form))
+        self.form = form
         self.guard = guard
         self.virt_type = virt_type
         self.bandwidth = bandwidth
@@ -74,7 +94,7 @@ class Settings(object):
     @classmethod
     def from_environ(cls, environ=os.environ, **more):
         """Settings from ``NOVA_LAB_RELEASE``, ``NOVA_LAB_ROOT`` and so on."""
-        for name in ('release', 'root', 'virt_type'):
+        for name in ('release', 'root', 'virt_type', 'form'):
             value = environ.get('NOVA_LAB_' + name.upper())
             if value:
                 more.setdefault(name, value)
@@ -86,9 +106,18 @@ class Settings(object):
         return tuple(int(part) for part in self.release.split('.'))
 
     @property
+    def full(self):
+        return self.form == FULL
+
+    @property
+    def name(self):
+        """What tells this lab from others in the same root."""
+        return self.release + ('-full' if self.full else '')
+
+    @property
     def state(self):
         """Folder of everything that one bring-up makes."""
-        return self.root / self.release
+        return self.root / self.name
 
     @property
     def etc(self):

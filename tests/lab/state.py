@@ -43,6 +43,60 @@ class Migration:
 
 
 @dataclasses.dataclass
+class Port:
+    """A port of Neutron, and where it is bound.
+
+    :ivar host: the binding that is in force
+    :ivar bindings: {host: status}: 'ACTIVE' or 'INACTIVE'
+    :ivar migrating_to: {host: host}, what the bindings' profiles say
+    """
+    id: str
+    status: str
+    host: str
+    bindings: dict
+    migrating_to: dict
+
+    def __str__(self):
+        words = ['%s %s%s' % (
+            host, status, ', migrating to %s' % self.migrating_to[host]
+            if host in self.migrating_to else '')
+            for host, status in sorted(self.bindings.items())]
+        return 'port %s: %s; bindings: %s' % (
+            self.id[:8], self.status, '; '.join(words) or 'none')
+
+
+@dataclasses.dataclass
+class Attachment:
+    """An attachment of Cinder.
+
+    :ivar host: where it is for; None before a host has connected
+    :ivar nova: whether it is the one that Nova knows
+    """
+    id: str
+    status: str
+    host: typing.Optional[str]
+    nova: bool
+
+    def __str__(self):
+        return '%s %s for %s%s' % (
+            self.id[:8], self.status, self.host,
+            ', known to Nova' if self.nova else '')
+
+
+@dataclasses.dataclass
+class Volume:
+    """A volume of Cinder; status is None when it is gone."""
+    id: str
+    status: typing.Optional[str]
+    attachments: list
+
+    def __str__(self):
+        return 'volume %s: %s; attachments: %s' % (
+            self.id[:8], self.status,
+            '; '.join(str(a) for a in self.attachments) or 'none')
+
+
+@dataclasses.dataclass
 class Host:
     """What there is of the instance on one host.
 
@@ -58,6 +112,7 @@ class Host:
     :ivar disk: the tick that the disk holds, or None
     :ivar ticks: whether the console has grown while the record was made
     :ivar files: {name: MiB}, or None without a folder
+    :ivar devices: tap devices of its ports on the host's switch
     """
     domain: typing.Optional[dict] = None
     job: typing.Optional[dict] = None
@@ -69,6 +124,7 @@ class Host:
     disk: typing.Optional[int] = None
     ticks: bool = False
     files: typing.Optional[dict] = None
+    devices: list = dataclasses.field(default_factory=list)
 
     @property
     def has_job(self):
@@ -96,6 +152,7 @@ class Host:
                 '%s %d MiB' % item for item in sorted(self.files.items())))
         if self.disk is not None:
             words.append('disk holds tick %d' % self.disk)
+        words += self.devices
         return '; '.join(word for word in words if word)
 
     def _jobs(self):
@@ -120,12 +177,16 @@ class State:
     :ivar allocations: {consumer: {host: {class: amount}}}; the consumer is
         'instance' or 'migration N'
     :ivar hosts: {name: Host}
+    :ivar ports: list of Port; empty in the light form
+    :ivar volumes: list of Volume; empty in the light form
     """
     server: Server
     record: dict
     migrations: list
     allocations: dict
     hosts: dict
+    ports: list = dataclasses.field(default_factory=list)
+    volumes: list = dataclasses.field(default_factory=list)
 
     @property
     def nova(self):
@@ -161,5 +222,7 @@ class State:
                                  for item in sorted(amounts.items()))
                 lines.append('placement: %s holds %s of %s' % (
                     consumer, held, host))
+        lines += [str(port) for port in self.ports]
+        lines += [str(volume) for volume in self.volumes]
         lines += ['%s: %s' % item for item in self.hosts.items()]
         return '\n'.join(lines)

@@ -27,11 +27,16 @@ START = 120
 
 
 class RestartMidMigration(base.LabTestCase):
-    """A guest on A whose migration to B is in mid copy."""
+    """A guest on A whose migration to B is in mid copy.
+
+    :cvar volume: whether it has a volume
+    """
+
+    volume = False
 
     def setUp(self):
         super(RestartMidMigration, self).setUp()
-        self.server = self.boot('host-a')
+        self.server = self.boot('host-a', self.volume)
 
     # ---- steps
 

@@ -15,17 +15,18 @@
 This is the one table of names. It needs nothing but the standard library,
 because ``tools/replay`` reads it with the system's Python, before there is a
 virtualenv with Nova. The code that plays a scenario is
-``tests.replay.scenarios``; the test that runs it in a process of its own is
-named here.
+``tests.replay.scenarios``, or ``tests.replay.on_lab`` on the lab; the test
+that runs it in a process of its own is named here.
 """
 
 import collections
 
 #: name: as in ``--scenario NAME``; title: a short heading; report: where the
 #: case was reported; story: what is about to be seen, for a reader who knows
-#: only the report.
+#: only the report; lab: whether it can be played on the lab.
 Scenario = collections.namedtuple(
-    'Scenario', ['name', 'title', 'report', 'story', 'test'])
+    'Scenario', ['name', 'title', 'report', 'story', 'test', 'lab'],
+    defaults=[False])
 
 _TESTS = 'tests.replay.test_scenarios.ScenarioTestCase.'
 
@@ -37,7 +38,7 @@ _ALL = [
         'A server with local disks migrates from host-a to host-b. '
         'nova-compute on host-a dies and starts again while libvirt still '
         'copies. Then the operator migrates the server once more.',
-        _TESTS + 'test_restart_mid_migration'),
+        _TESTS + 'test_restart_mid_migration', lab=True),
     Scenario(
         'evacuation-race',
         'the resource audit races an evacuation',
@@ -55,7 +56,7 @@ _ALL = [
         'nova-compute on host-a dies in mid migration and libvirt brings the '
         'migration to its end. When nova-compute starts again, the guest '
         'runs on host-b and Nova still looks for it on host-a.',
-        _TESTS + 'test_completed_while_down'),
+        _TESTS + 'test_completed_while_down', lab=True),
 ]
 
 SCENARIOS = collections.OrderedDict((item.name, item) for item in _ALL)

@@ -22,6 +22,7 @@ import tempfile
 
 from tests.replay import catalog
 from tests.replay import environment
+from tests.replay import lab_environment
 from tests.replay import page
 from tests.replay import process
 from tests.replay import progress
@@ -48,6 +49,7 @@ examples:
   tools/replay
   tools/replay --scenario restart-mid-migration --html replay.html
   tools/replay --release 20.1.1 --guard off
+  tools/replay --on lab --scenario completed-while-down
 """
 
 
@@ -103,13 +105,18 @@ def _parser():
         prog='tools/replay',
         description="Play known failures of Nova on Nova's own test "
         'fixtures, stock beside guarded, and show each as a timeline. Needs '
-        'no root; makes its own virtualenv in .venvs/ the first time.',
+        'no root; makes its own virtualenv in .venvs/ the first time. Or play '
+        'them with real nova-compute, libvirtd and QEMU, as root.',
         epilog=_EPILOG % {'scenarios': scenarios},
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         '--scenario', metavar='NAME', type=_scenario_names, action='append',
         help='what to play; may be repeated, or be a list with commas '
         '(default: all)')
+    parser.add_argument(
+        '--on', choices=('fixtures', 'lab'), default='fixtures',
+        help="Nova's test fixtures (default), or the lab of tests/lab, which "
+        'is brought up if it is not')
     parser.add_argument(
         '--guard', choices=('on', 'off', 'both'), default='both',
         help='play with the guard, without, or both (default)')
@@ -131,8 +138,9 @@ def _parser():
         '--venv', metavar='FOLDER',
         help='use this virtualenv, which has Nova, instead')
     parser.add_argument(
-        '--timeout', metavar='SECONDS', type=_seconds, default=runner.LIMIT,
-        help='how long one run may take (default: %(default)s)')
+        '--timeout', metavar='SECONDS', type=_seconds,
+        help='how long one run may take (default: %d, on the lab %d)' % (
+            runner.LIMIT, runner.LAB_LIMIT))
     parser.add_argument(
         '--verbose', action='store_true',
         help='show the logs, and keep them')
@@ -145,8 +153,19 @@ def parse(argv):
     options = parser.parse_args(argv)
     if options.venv and options.python:
         parser.error('--venv has a Python of its own: leave out --python')
-    wanted = [name for names in options.scenario or [catalog.names()]
+    options.lab = options.on == 'lab'
+    known = [item.name for item in catalog.SCENARIOS.values()
+             if item.lab or not options.lab]
+    wanted = [name for names in options.scenario or [known]
               for name in names]
+    unknown = sorted(set(wanted).difference(known))
+    if unknown:
+        parser.error('not on the lab: %s' % ', '.join(unknown))
+    if options.lab and (options.venv or options.python):
+        parser.error('the lab has virtualenvs of its own: leave out --venv '
+                     'and --python')
+    options.timeout = options.timeout or (
+        runner.LAB_LIMIT if options.lab else runner.LIMIT)
     # in the order of the table, each once
     options.scenario = [name for name in catalog.names() if name in wanted]
     options.guards = {'on': ['on'], 'off': ['off'],
@@ -171,6 +190,7 @@ class Replay(object):
         self.folder = folder
         self.runs = []
         self.broken = []
+        self._lab = None
 
     def width(self):
         # what a pipe or a file gets is read on some terminal
@@ -179,6 +199,9 @@ class Replay(object):
     def environment(self):
         """Return the Environment to run in."""
         options = self.options
+        if options.lab:
+            self._lab = lab_environment.Lab(options.release, self.progress)
+            return self._lab.up(os.path.join(self.folder, 'lab.log'))
         if options.venv:
             return environment.existing(options.venv, options.release)
         return environment.own(
@@ -189,8 +212,9 @@ class Replay(object):
         """Play all, show each scenario as soon as its runs are done."""
         env = self.environment()
         guards = self.options.guards
-        # stock and guarded at once where there is more than one processor
-        batches = [guards] if (os.cpu_count() or 1) > 1 else [
+        # stock and guarded at once where there is more than one processor,
+        # but there is one lab
+        batches = [guards] if (os.cpu_count() or 1) > 1 and not env.lab else [
             [guard] for guard in guards]
         total = len(self.options.scenario) * len(batches)
         number = 0
@@ -237,6 +261,11 @@ class Replay(object):
         if os.path.exists(log):
             self.progress.say('    the whole log: %s' % log)
 
+    def close(self):
+        """Take down what was brought up for the runs."""
+        if self._lab:
+            self._lab.down()
+
     def finish(self):
         """Print what is left to print; return the exit code."""
         if self.options.json:
@@ -277,9 +306,11 @@ def _run(options, out, err):
         except environment.Failure as exc:
             replay.progress.stop()
             replay.progress.say('tools/replay: %s' % exc)
-            log = os.path.join(folder, 'virtualenv.log')
-            keep = os.path.exists(log)
-            replay.tail(log)
+            logs = [log for log in (os.path.join(folder, name) for name in (
+                'virtualenv.log', 'lab.log')) if os.path.exists(log)]
+            keep = bool(logs)
+            for log in logs:
+                replay.tail(log)
             return BROKEN
         code = replay.finish()
         keep = code != SAFE or options.verbose
@@ -295,6 +326,7 @@ def _run(options, out, err):
         keep = False
         return 128 + exc.number
     finally:
+        replay.close()
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
 

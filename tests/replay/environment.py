@@ -37,8 +37,10 @@ ASK_LIMIT = 60
 # Seconds between two looks at a lock.
 _LOOK = 0.3
 
-#: python: path of the interpreter; release: of the Nova that it has.
-Environment = collections.namedtuple('Environment', ['python', 'release'])
+#: python: path of the interpreter; release: of the Nova that it has; lab:
+#: whether that Nova runs on the lab, and not in the interpreter.
+Environment = collections.namedtuple(
+    'Environment', ['python', 'release', 'lab'], defaults=[False])
 
 #: What to make. python: path of an interpreter, or None where
 #: tools/nova_venv.py is to find one; folder: name in .venvs.

@@ -20,6 +20,7 @@ from tests.replay import timeline
 
 #: Seconds that one run may take.
 LIMIT = 600
+LAB_LIMIT = 1800
 #: Lines of a log that are shown when a run broke.
 TAIL = 20
 _NO_EVENTLET = 'OS_NOVA_DISABLE_EVENTLET_PATCHING'
@@ -102,8 +103,13 @@ def _start(scenario, guard, env, folder, limit, environ):
     record = _record_path(folder, scenario.name, guard)
     if os.path.exists(record):
         os.unlink(record)
+    if env.lab:
+        argv = ['tests.replay.on_lab', scenario.name]
+        environ = dict(environ, NOVA_LAB_RELEASE=env.release)
+    else:
+        argv = ['testtools.run', scenario.test]
     return process.Child(
-        [env.python, '-m', 'testtools.run', scenario.test],
+        [env.python, '-m'] + argv,
         log_path(folder, scenario.name, guard), limit,
         env=_clean_environ(environ, env.release, guard, record, limit),
         cwd=environment.TOP)

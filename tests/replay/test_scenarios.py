@@ -17,28 +17,12 @@
 to, as one JSON object; without it no file is written.
 """
 
-import collections
-import json
 import os
-import time
 
 from tests.functional import cloud
 from tests.functional import releases
+from tests.replay import recorder as recorders
 from tests.replay import scenarios
-
-
-class Recorder(object):
-    """Keeps the events of a run, with the time at which they happened."""
-
-    def __init__(self):
-        self.events = []
-        self._began = time.monotonic()
-
-    def event(self, actor, text, **snapshot):
-        self.events.append(collections.OrderedDict([
-            ('t', round(time.monotonic() - self._began, 2)),
-            ('actor', actor), ('what', text), ('nova', snapshot['nova']),
-            ('hosts', snapshot['hosts'])]))
 
 
 class ScenarioTestCase(cloud.CloudTestCase):
@@ -48,23 +32,12 @@ class ScenarioTestCase(cloud.CloudTestCase):
 
     def _play(self, name):
         scenario = scenarios.SCENARIOS[name]
-        recorder = Recorder()
+        recorder = recorders.Recorder()
         verdict = scenario(self, recorder).play()
-        self._write(name, verdict, recorder.events)
+        recorder.write(name, self.guard, releases.RELEASE, verdict,
+                       verdict == scenarios.SAFE)
         self.assertEqual(scenarios.SAFE if self.guard else scenario.STOCK,
                          verdict, recorder.events[-1])
-
-    def _write(self, name, verdict, events):
-        path = os.environ.get('NMG_EVENTS')
-        if not path:
-            return
-        record = collections.OrderedDict([
-            ('scenario', name), ('guard', 'on' if self.guard else 'off'),
-            ('release', releases.RELEASE), ('verdict', verdict),
-            ('safe', verdict == scenarios.SAFE), ('events', events)])
-        with open(path, 'w') as stream:
-            json.dump(record, stream, indent=1)
-            stream.write('\n')
 
     def test_restart_mid_migration(self):
         self._play('restart-mid-migration')

@@ -13,9 +13,10 @@
 
 """Serve an OpenStack API, one thread for each request.
 
-    serve_wsgi.py MODULE PORT
+    serve_wsgi.py MODULE PORT [ARGUMENT ...]
 
-MODULE has the WSGI application, as in ``nova.wsgi.osapi_compute``.
+MODULE has the WSGI application, as in ``nova.wsgi.osapi_compute``. It finds
+the arguments on its command line.
 """
 
 import importlib
@@ -37,10 +38,10 @@ class Handler(simple_server.WSGIRequestHandler):
 
 
 def main():
-    module, port = sys.argv[1:]
+    module, port = sys.argv[1:3]
     # oslo.config reads the arguments of the process when the application is
     # made
-    sys.argv[1:] = []
+    del sys.argv[1:3]
     loaded = importlib.import_module(module)
     application = getattr(loaded, 'application', None)
     if application is None:

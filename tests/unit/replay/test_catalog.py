@@ -17,6 +17,7 @@ import testtools
 
 from tests.replay import catalog
 from tests.replay import environment
+from tests.replay import on_lab
 
 
 def _tree(name):
@@ -62,6 +63,16 @@ class CatalogTestCase(testtools.TestCase):
         verdicts = {text for text in texts.values() if text.isupper()}
         self.assertIn('SAFE', verdicts)
         self.assertEqual(verdicts, set(catalog.VERDICTS))
+
+    def test_every_scenario_that_is_written_for_the_lab_is_listed(self):
+        self.assertEqual(
+            sorted(on_lab.SCENARIOS),
+            sorted(item.name for item in catalog.SCENARIOS.values()
+                   if item.lab))
+
+    def test_every_verdict_on_the_lab_has_a_meaning(self):
+        for verdict in (on_lab.LOST_DISK, on_lab.TWO_QEMUS, on_lab.SAFE):
+            self.assertNotEqual('', catalog.meaning(verdict))
 
     def test_unknown(self):
         self.assertEqual('of-tomorrow', catalog.known('of-tomorrow').title)

@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import ddt
 import fixtures
@@ -24,6 +25,7 @@ import testtools
 from tests.replay import catalog
 from tests.replay import cli
 from tests.replay import environment
+from tests.replay import lab_environment
 from tests.replay import runner
 from tests.replay import timeline
 from tests.unit.replay import samples
@@ -55,6 +57,13 @@ class ParseTestCase(_TestCase):
         self.assertEqual(['off', 'on'], options.guards)
         self.assertFalse(options.json)
 
+    def test_lab(self):
+        options = cli.parse(['--on', 'lab'])
+        self.assertEqual([name for name in catalog.names()
+                          if catalog.SCENARIOS[name].lab], options.scenario)
+        self.assertEqual(runner.LAB_LIMIT, options.timeout)
+        self.assertEqual(runner.LIMIT, cli.parse([]).timeout)
+
     def test_scenarios(self):
         names = catalog.names()
         for argv in (['--scenario', names[1] + ',' + names[0]],
@@ -77,6 +86,11 @@ class ParseTestCase(_TestCase):
               (['--timeout', '0'], "'0' is not a number of seconds"),
               (['--timeout', 'long'], "'long' is not a number"),
               (['--venv', 'a', '--python', 'b'], 'leave out --python'),
+              (['--on', 'lab', '--venv', 'a'], 'leave out --venv'),
+              (['--on', 'lab', '--python', 'b'], 'and --python'),
+              (['--on', 'lab', '--scenario', 'evacuation-race'],
+               'not on the lab: evacuation-race'),
+              (['--on', 'the moon'], 'the moon'),
               (['--nonsense'], '--nonsense'),
               (['--html'], '--html'),
               (['--html', '/no/such/page.html'],
@@ -244,6 +258,24 @@ class MainTestCase(_TestCase):
         self.assertEqual([], self.played)
         self.assertEqual('', self.out.getvalue())
         self.assertEqual([], self._logs())
+
+    def test_lab_needs_root(self):
+        self.useFixture(fixtures.MockPatch('os.geteuid', lambda: 1000))
+        self.assertEqual(cli.BROKEN, cli.main(['--on', 'lab']))
+        self.assertIn('the lab needs root', self.err.getvalue())
+        self.assertEqual([], self.played)
+
+    def test_lab_plays_one_after_the_other(self):
+        lab = mock.Mock()
+        lab.up.return_value = environment.Environment(
+            'python', '34.0.0', True)
+        self.useFixture(fixtures.MockPatchObject(
+            lab_environment, 'Lab', mock.Mock(return_value=lab)))
+        self.useFixture(fixtures.MockPatch('os.cpu_count', lambda: 8))
+        cli.main(['--on', 'lab', '--scenario', 'restart-mid-migration'])
+        self.assertEqual(['off', 'on'], [guard for _, guard in self.played])
+        self.assertIn('[2/2]', self.err.getvalue())
+        lab.down.assert_called_once_with()
 
     def test_virtualenv_that_cannot_be_made(self):
         def fail(choice, told, log):

@@ -140,7 +140,7 @@ class ExistingTestCase(_TestCase):
     def test_good(self):
         folder = self._venv('echo 34.0.0')
         env = environment.existing(folder, '34.0.0')
-        self.assertEqual((folder + '/bin/python', '34.0.0'), env)
+        self.assertEqual((folder + '/bin/python', '34.0.0', False), env)
 
     def test_other_release(self):
         text = self._refused(environment.existing,
@@ -192,7 +192,7 @@ class OwnTestCase(_TestCase):
 
         env = self._own(run, python='/usr/bin/python3.11')
         folder = self.folder + '/.venvs/replay-34.0.0'
-        self.assertEqual((folder + '/bin/python', '34.0.0'), env)
+        self.assertEqual((folder + '/bin/python', '34.0.0', False), env)
         self.assertEqual(
             [sys.executable, self.folder + '/tools/make-venv', '34.0.0',
              folder, '--no-libvirt-python', '--python',

@@ -33,7 +33,7 @@ class PlayTestCase(testtools.TestCase):
         self.folder = self.useFixture(fixtures.TempDir()).path
 
     def _play(self, script, guards=('off',), limit=30, release='34.0.0',
-              **environ):
+              lab=False, **environ):
         """Play with a shell script in the place of Nova's Python."""
         python = os.path.join(self.folder, 'python')
         with open(python, 'w') as stream:
@@ -41,11 +41,18 @@ class PlayTestCase(testtools.TestCase):
         os.chmod(python, stat.S_IRWXU)
         results = runner.play(
             catalog.SCENARIOS['restart-mid-migration'], guards,
-            environment.Environment(python, release), self.folder,
+            environment.Environment(python, release, lab), self.folder,
             lambda: None, limit=limit,
             environ=dict(os.environ, OS_DEBUG='1', NMG_OTHER='1',
                          **environ))
         return results[0] if len(guards) == 1 else results
+
+    def test_lab(self):
+        self.useFixture(fixtures.EnvironmentVariable('WORDS', self.folder))
+        self._play('echo "$NOVA_LAB_RELEASE $*" > "$WORDS/words"', lab=True)
+        with open(os.path.join(self.folder, 'words')) as stream:
+            self.assertEqual('34.0.0 -m tests.replay.on_lab '
+                             'restart-mid-migration\n', stream.read())
 
     def _record(self, record):
         path = os.path.join(self.folder, 'sample.json')
