@@ -297,3 +297,38 @@ def audit_reads_of_migrations(migration_list):
     return [name for name in ('get_in_progress_and_error',
                               'get_in_progress_by_host_and_node')
             if hasattr(migration_list, name)]
+
+
+def database_api():
+    """The module with the functions that read and write a cell's database.
+
+    Nova's objects look them up there at each call; it moved in 23.0.
+    """
+    return _first_module('nova.db.main.api', 'nova.db.api')
+
+
+def devices_by_alias_migrate_live():
+    """Whether a guest with a device by alias can be migrated live (31)."""
+    return VERSION >= (31,)
+
+
+def let_devices_migrate_live(test):
+    """Let guests take their devices by alias along, where that is possible.
+
+    It needs a libvirt that is newer than the one of Nova's fixtures.
+    """
+    if not devices_by_alias_migrate_live():
+        return
+    for name, version in (('FAKE_LIBVIRT_VERSION', 10000000),
+                          ('FAKE_QEMU_VERSION', 8002002)):
+        test.useFixture(fixtures.MockPatchObject(fakelibvirt, name, version))
+    for name in (pci_device_spec_option(), 'alias'):
+        test.flags(group='pci', **{name: [
+            value[:-1] + ', "live_migratable": "yes"}'
+            for value in CONF.pci[name]]})
+
+
+def snapshots_are_fakes():
+    """A fixture that lets shelving a guest make no image."""
+    return fixtures.MockPatch(
+        'nova.virt.libvirt.driver.LibvirtDriver.snapshot')
