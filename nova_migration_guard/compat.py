@@ -70,6 +70,8 @@ SEAMS = (
          (('self', 'context', 'instances', 'nodename'),)),
     Seam(_TRACKER, 'ResourceTracker._update_usage_from_migrations',
          (('self', 'context', 'migrations', 'nodename'),)),
+    Seam(_TRACKER, 'ResourceTracker._update_usage_from_migration',
+         (('self', 'context', 'instance', 'migration', 'nodename'),)),
     Seam(_TRACKER, 'ResourceTracker._update_usage_from_instance',
          (('self', 'context', 'instance', 'nodename', 'is_removed'),)),
     Seam(_DRIVER, 'LibvirtDriver.live_migration',

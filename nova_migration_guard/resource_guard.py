@@ -31,6 +31,17 @@ destination, and the source takes the instance back when it gets the cast that
 follows. Until then the record is no longer in progress and the host is still
 the destination's.
 
+Nor must the audit mix what it read of one instance at two moments. For each
+migration Nova reads the instance once more while it counts. By then a move may
+have ended, and the audit counts neither the move, whose instance is idle, nor
+the instance, which it has not seen here. So the instances of all migrations
+are read before the second look at the host, and the audit gets these.
+
+A live migration has one more such moment on its destination: Nova drops the
+migration context, which alone says what CPUs the guest is pinned to here,
+before it saves the instance with its new host and topology. The one that the
+claim was counted by stands in.
+
 No other move can begin or take a step meanwhile: a claim needs the lock that
 the audit holds.
 """
@@ -50,6 +61,22 @@ CONF = cfg.CONF
 # The trackers that have completed an audit. The first one of a process knows
 # of no claim but those of devices, which are in the database.
 _audited: typing.MutableSet = weakref.WeakSet()
+
+
+def remember(tracker, instance, migration):
+    """Keep the instance of a live migration as it was when it was counted.
+
+    Nova may drop its migration context too early. Like Nova's own audit this
+    keeps it with the record that the tracker has.
+
+    :param tracker: the ``nova.compute.resource_tracker.ResourceTracker`` that
+        has counted the move; the caller holds its ``compute_resources`` lock
+    :param instance: its ``nova.objects.Instance``
+    :param migration: its ``nova.objects.Migration``
+    """
+    if (migration.migration_type == nova_host.LIVE_MIGRATION and
+            tracker.tracked_migrations.get(instance.uuid) is migration):
+        migration.instance = instance
 
 
 class Audit(object):
@@ -80,9 +107,12 @@ class Audit(object):
 
         One query when it has missed nothing, two when an instance arrived,
         and one more for each instance that is arriving or returning. The
-        first audit of a process makes one more.
+        first audit of a process makes one more. The instances of migrations
+        that are on no list of the audit are read by one query for all of
+        them, where Nova makes one for each.
         """
         known = {instance.uuid for instance in self._instances}
+        moving = self._read_moving(known)
         missed = nova_host.uuids_on_host(self._tracker, self._context) - known
         known.update(
             migration.instance_uuid for migration in self._migrations)
@@ -90,10 +120,43 @@ class Audit(object):
         if self._tracker not in _audited:
             missed |= nova_host.reverting(self._context) - known
             _audited.add(self._tracker)
-        if missed:
+        arrived = missed & {uuid for uuid, instance in moving.items()
+                            if instance.host == self._tracker.host}
+        for uuid in sorted(arrived):
+            self._look_at(moving[uuid])
+        if missed - arrived:
             for instance in nova_host.audited_instances(
-                    self._context, missed):
+                    self._context, missed - arrived):
                 self._look_at(instance)
+
+    def _read_moving(self, known):
+        """Read the instances of the migrations, and hand them to the audit.
+
+        :param known: the UUIDs of those that it has read
+        :returns: {uuid: instance} of the others
+        """
+        uuids = {migration.instance_uuid
+                 for migration in self._migrations} - known
+        if not uuids or CONF.migration_guard.mode == 'report':
+            return {}
+        found = {instance.uuid: instance for instance in
+                 nova_host.audited_instances(self._context, uuids)}
+        for migration in self._migrations:
+            instance = found.get(migration.instance_uuid)
+            # Nova itself reads one that is deleted
+            if instance is not None:
+                self._recall_context(instance, migration)
+                migration.instance = instance
+        return found
+
+    def _recall_context(self, instance, migration):
+        """Give a guest that has landed here the context that it landed by."""
+        counted = self._tracker.tracked_migrations.get(instance.uuid)
+        if (instance.migration_context is None and
+                instance.task_state == facts.MIGRATING and
+                migration.dest_compute == self._tracker.host and
+                counted is not None and counted.id == migration.id):
+            instance.migration_context = counted.instance.migration_context
 
     def _look_at(self, instance):
         if instance.host == self._tracker.host:
@@ -109,6 +172,7 @@ class Audit(object):
         for migration in nova_host.moves(self._context, instance.uuid):
             if belongs_here(instance, migration):
                 if self._may_keep(instance, why):
+                    migration.instance = instance
                     self._migrations.objects.append(migration)
                 return
 

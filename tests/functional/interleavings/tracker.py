@@ -45,6 +45,9 @@ def copied(memory):
         new.parent_device = memo.get(id(device.parent_device))
         new.child_devices = [memo[id(child)]
                              for child in device.child_devices]
+    for uuid, migration in memory['tracked_migrations'].items():
+        if hasattr(migration, '_cached_instance'):
+            result['tracked_migrations'][uuid].instance = migration.instance
     return result
 
 
