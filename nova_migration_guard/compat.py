@@ -87,6 +87,8 @@ SEAMS = (
          (('self', 'ctxt', 'instance'),)),
     Seam('nova.virt.libvirt.host', 'Host._connect',
          (('self', 'uri', 'read_only'),)),
+    Seam('nova.pci.manager', 'PciDevTracker.claim_instance',
+         (('self', 'context', 'pci_requests', 'instance_numa_topology'),)),
     Seam('nova.objects.instance', 'InstanceList.get_by_host',
          (('context', 'host', 'expected_attrs', 'use_slave'),)),
     Seam('nova.objects.instance', 'InstanceList.get_by_filters',

@@ -79,6 +79,35 @@ def remember(tracker, instance, migration):
         migration.instance = instance
 
 
+def keep_claims(devices, uuid, before, claimed):
+    """Keep the devices that an earlier claim of a move has taken.
+
+    Nova remembers the last claim only, so what an earlier one took stayed
+    claimed for ever. Devices for the same request are not kept: the later
+    claim is a second attempt, and the guest is to get one device for each.
+
+    :param devices: the ``nova.pci.manager.PciDevTracker``; the caller holds
+        the ``compute_resources`` lock
+    :param uuid: the instance's UUID
+    :param before: the ``nova.objects.PciDevice`` that were claimed for it
+    :param claimed: those that were claimed now
+    """
+    requests = {device.request_id for device in claimed}
+    kept = [device for device in before
+            if device.request_id not in requests and
+            device.instance_uuid == uuid]
+    if not kept:
+        return
+    addresses = ', '.join(device.address for device in kept)
+    if CONF.migration_guard.mode == 'report':
+        LOG.warning('The claim of %s is forgotten; it would be kept.',
+                    addresses, instance_uuid=uuid)
+        return
+    devices.claims[uuid] = kept + list(claimed)
+    LOG.info('The claim of %s is kept beside a later one.', addresses,
+             instance_uuid=uuid)
+
+
 class Audit(object):
     """One audit, at the point where it has read both of its lists.
 

@@ -13,9 +13,10 @@
 """Patches of ``nova.compute.resource_tracker.ResourceTracker``.
 
 All run under the ``compute_resources`` lock, inside the audit or a claim; it
-must not be taken again. They would be needless once the audit reads its instances
-and its migrations as one picture. Upstream made one move atomic instead:
-``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
+must not be taken again. They would be needless once the audit reads its
+instances and its migrations as one picture, and a live migration drops its
+context together with saving the new host. Upstream made one move atomic
+instead: ``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
 """
 
 import typing
