@@ -20,6 +20,7 @@ from nova.virt import hardware
 
 from tests.functional.interleavings import database
 from tests.functional.interleavings import tracker
+from tests.functional import releases
 
 #: picture: of the database; copy: of the database; asked: how often the move
 #: had asked for the host's lock; memory: what the host's tracker had in
@@ -41,7 +42,9 @@ def of_guest(cloud, host, uuid):
     for pin in etree.fromstring(domain.XMLDesc(0)).findall(
             './cputune/vcpupin'):
         cpus.update(hardware.parse_cpu_spec(pin.get('cpuset')))
-    return frozenset(domain.pci_addresses()), frozenset(cpus)
+    devices = (domain.pci_addresses() if
+               releases.migrated_guest_names_its_devices() else ())
+    return frozenset(devices), frozenset(cpus)
 
 
 class Recording(object):

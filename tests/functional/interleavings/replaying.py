@@ -16,8 +16,8 @@ import threading
 
 from nova import context as nova_context
 
-from tests.functional import waiting
 from tests.functional.interleavings import tracker
+from tests.functional import waiting
 
 #: Seconds after which a move or an audit is stuck.
 PATIENCE = 60

@@ -40,3 +40,8 @@ class Result(object):
         """One more interleaving, which violates these."""
         if violations:
             self.violating += 1
+
+    def __str__(self):
+        return '%s, audit of %s: %d interleavings, %d violate: %s; %s' % (
+            self.move, self.host, self.interleavings, self.violating,
+            self.violations, self.differences)

@@ -16,7 +16,6 @@ from nova import context as nova_context
 from nova.tests.functional.api import client as api_client
 
 from tests.functional import cloud
-from tests.functional import releases
 from tests.functional.interleavings import exploring
 from tests.functional.interleavings import judging
 from tests.functional.interleavings import moves
@@ -25,6 +24,7 @@ from tests.functional.interleavings import replaying
 from tests.functional.interleavings import results
 from tests.functional.interleavings import stepping
 from tests.functional.interleavings import tracker
+from tests.functional import releases
 
 
 class InterleavingsTestCase(cloud.CloudTestCase):
@@ -39,6 +39,8 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         super(InterleavingsTestCase, self).setUp()
         self.flags(cpu_dedicated_set='0-1,4-5', cpu_shared_set='2-3,6-7',
                    group='compute')
+        # no agent says that a port is plugged
+        self.flags(vif_plugging_timeout=0, vif_plugging_is_fatal=False)
         self.flags(shelved_offload_time=0)
         self.useFixture(releases.snapshots_are_fakes())
         self.enable_pci(alias='vf')
@@ -139,8 +141,8 @@ class InterleavingsTestCase(cloud.CloudTestCase):
             if host in move.KEPT:
                 kept[host] = judging.holding(usage)
                 # what a guest has in libvirt it has in Nova
-                self.assertTrue(recording.of_guest(
-                    self, host, move.server['id'])[0] <= usage.devices)
+                uses = recording.of_guest(self, host, move.server['id'])[0]
+                self.assertTrue(uses <= usage.devices, (uses, usage))
                 self.assertEqual(
                     len([thing for thing in move.GUEST
                          if thing != moves.CPU]), len(usage.devices), usage)
