@@ -42,6 +42,11 @@ migration context, which alone says what CPUs the guest is pinned to here,
 before it saves the instance with its new host and topology. The one that the
 claim was counted by stands in.
 
+Older releases have two more, which a quiet audit meets as well. An evacuated
+instance is idle before it has its new host (to 21.1), and Nova counts no move
+of an idle instance. And an instance that is unshelved (20) is on its host, but
+still in a state in which Nova counts nothing.
+
 No other move can begin or take a step meanwhile: a claim needs the lock that
 the audit holds.
 """
@@ -57,6 +62,11 @@ from nova_migration_guard import nova_host
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
+
+EVACUATION = 'evacuation'
+REBUILD_SPAWNING = 'rebuild_spawning'
+SHELVED_OFFLOADED = 'shelved_offloaded'
+SPAWNING = 'spawning'
 
 # The trackers that have completed an audit. The first one of a process knows
 # of no claim but those of devices, which are in the database.
@@ -141,6 +151,7 @@ class Audit(object):
         them, where Nova makes one for each.
         """
         known = {instance.uuid for instance in self._instances}
+        self._count_unshelved()
         moving = self._read_moving(known)
         missed = nova_host.uuids_on_host(self._tracker, self._context) - known
         known.update(
@@ -174,18 +185,37 @@ class Audit(object):
             instance = found.get(migration.instance_uuid)
             # Nova itself reads one that is deleted
             if instance is not None:
-                self._recall_context(instance, migration)
+                self._correct(instance, migration)
                 migration.instance = instance
         return found
 
-    def _recall_context(self, instance, migration):
-        """Give a guest that has landed here the context that it landed by."""
-        counted = self._tracker.tracked_migrations.get(instance.uuid)
-        if (instance.migration_context is None and
-                instance.task_state == facts.MIGRATING and
-                migration.dest_compute == self._tracker.host and
-                counted is not None and counted.id == migration.id):
-            instance.migration_context = counted.instance.migration_context
+    def _count_unshelved(self):
+        """Count what Nova takes for offloaded still."""
+        if CONF.migration_guard.mode == 'report':
+            return
+        for instance in self._instances:
+            if (instance.vm_state == SHELVED_OFFLOADED and
+                    instance.task_state == SPAWNING and
+                    instance.uuid not in self._tracker.tracked_instances):
+                nova_host.count_usage(
+                    self._tracker, self._context, instance, self._nodename)
+
+    def _correct(self, instance, migration):
+        """Let Nova count a guest that has landed here and not been saved so.
+
+        Only what the audit works on is corrected; it saves no instance.
+        """
+        if (migration.dest_compute != self._tracker.host or
+                instance.host == self._tracker.host or
+                not nova_host.is_counted(self._tracker, migration)):
+            return
+        if instance.task_state == facts.MIGRATING:
+            counted = nova_host.counted_instance(self._tracker, migration)
+            if instance.migration_context is None and counted is not None:
+                instance.migration_context = counted.migration_context
+        elif (instance.task_state is None and
+              migration.migration_type == EVACUATION):
+            instance.task_state = REBUILD_SPAWNING
 
     def _look_at(self, instance):
         if instance.host == self._tracker.host:

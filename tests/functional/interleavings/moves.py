@@ -269,6 +269,10 @@ class Revert(_Resized):
 class Unshelve(Move):
     NAME = 'unshelve'
 
+    @staticmethod
+    def violates_on_stock():
+        return releases.unshelved_is_not_counted()
+
     def prepare(self):
         super(Unshelve, self).prepare()
         self.cloud.act(self.server, 'shelve')
