@@ -292,6 +292,7 @@ class EvacuationRace(Scenario):
     def play(self):
         self.cloud.flags(max_concurrent_live_migrations=self.GUESTS,
                          rpc_response_timeout=300)
+        self.cloud.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.cloud.enable_pci()
         for host in ('host-a', 'host-b'):
             self.cloud.start_host(host, releases.pci_devices(
@@ -368,6 +369,7 @@ class EvacuationRace(Scenario):
     def _begin_audit_after(self, step):
         """Begin it when all guests have come to a step on B."""
         come = []
+        has_read = []
 
         def on_b(virt_driver):
             process = virt_driver._host.get_connection().process
@@ -378,7 +380,8 @@ class EvacuationRace(Scenario):
                 self._audit.begin()
                 self.event(nova_compute('host-b'),
                            'the audit reads the instances of its host')
-            self.cloud.wait_until(lambda: self._audit.begun,
+                has_read.append(None)
+            self.cloud.wait_until(lambda: has_read,
                                   lambda: 'all guests come to %s, not %d' % (
                                       step, len(come)), timeout=300)
         self.cloud.useFixture(races.CallAfter(
