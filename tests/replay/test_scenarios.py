@@ -24,7 +24,14 @@ import time
 
 from tests.functional import cloud
 from tests.functional import releases
+from tests.replay import evacuation_race
 from tests.replay import scenarios
+
+SCENARIOS = {
+    'restart-mid-migration': scenarios.RestartMidMigration,
+    'evacuation-race': evacuation_race.EvacuationRace,
+    'completed-while-down': scenarios.CompletedWhileDown,
+}
 
 
 class Recorder(object):
@@ -47,7 +54,7 @@ class ScenarioTestCase(cloud.CloudTestCase):
     GUARD = os.environ.get('NMG_GUARD', 'on') == 'on'
 
     def _play(self, name):
-        scenario = scenarios.SCENARIOS[name]
+        scenario = SCENARIOS[name]
         recorder = Recorder()
         verdict = scenario(self, recorder).play()
         self._write(name, verdict, recorder.events)
