@@ -62,10 +62,9 @@ class Explorer(object):
                 nova_context.get_admin_context(), self._host)
         return found[0]
 
-    def outcomes(self, depth=None):
+    def outcomes(self):
         """Run every interleaving.
 
-        :param depth: of how many reads the placement is varied; None: of all
         :returns: an iterator of :class:`Outcome`
         """
         waiting = [(step,) for step in self._begins()]
@@ -73,11 +72,10 @@ class Explorer(object):
             prefix = waiting.pop()
             outcome = self._audit(prefix)
             yield outcome
-            reads = outcome.reads[:depth]
-            for number in range(len(prefix), len(reads)):
-                kept = tuple(step for _, step in reads[:number])
-                waiting.extend(
-                    kept + (step,) for step in self._later(*reads[number]))
+            for number in range(len(prefix), len(outcome.reads)):
+                kept = tuple(step for _, step in outcome.reads[:number])
+                waiting.extend(kept + (step,) for step in
+                               self._later(*outcome.reads[number]))
 
     def _begins(self):
         """The steps at which it makes a difference that an audit begins."""

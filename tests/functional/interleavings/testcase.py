@@ -99,12 +99,10 @@ class InterleavingsTestCase(cloud.CloudTestCase):
 
     # ---- the three parts
 
-    def explore(self, kind, depth=None, replay=True):
+    def explore(self, kind, replay=True):
         """Run the interleavings of a move with an audit of each host.
 
         :param kind: a subclass of :class:`~.moves.Move`
-        :param depth: of how many of an audit's reads the placement is
-            varied; None: of all
         :param replay: whether to run each distinct outcome for real
         :returns: [:class:`~.results.Result`], one for each host
         """
@@ -123,7 +121,7 @@ class InterleavingsTestCase(cloud.CloudTestCase):
                     recorded.positions[host][outcome.reads[-1][1]].guest))
                 for outcome in exploring.Explorer(
                     self.processes[host].manager, host, self.steps, uuid,
-                    recorded.positions[host]).outcomes(depth)]
+                    recorded.positions[host]).outcomes()]
         positions = {host: len(recorded.positions[host])
                      for host in move.HOSTS}
         recorded.close()
