@@ -64,13 +64,15 @@ class Recording(object):
         """Run a move and record it.
 
         :param uuid: the UUID of the instance that moves
-        :param act: runs the move to its end
+        :param act: runs the move to its end, and tells whether it got there
+        :returns: what ``act`` returned
         """
         self._steps.begin(uuid, self._step)
         for host in self.positions:
             self._step(host)
-        act()
+        result = act()
         self._steps.end()
+        return result
 
     def _step(self, host):
         steps = self._steps

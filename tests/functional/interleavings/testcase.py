@@ -111,7 +111,8 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         move.prepare()
         uuid = move.server['id']
         recorded = recording.Recording(self, self.steps, move.HOSTS)
-        recorded.record(uuid, move.run)
+        self.assertTrue(recorded.record(uuid, move.run),
+                        'the undisturbed move has failed')
         kept = self._kept(move)
         found = {}
         for host in move.HOSTS:
