@@ -388,3 +388,25 @@ def count_usage(tracker, context, instance, nodename):
     :param nodename: the node that is audited
     """
     tracker._update_usage_from_instance(context, instance, nodename)
+
+
+def is_counted(tracker, migration):
+    """Whether a move was among those that a tracker has counted last.
+
+    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
+        caller holds its ``compute_resources`` lock
+    :param migration: the move's ``nova.objects.Migration``
+    """
+    counted = tracker.tracked_migrations.get(migration.instance_uuid)
+    return counted is not None and counted.id == migration.id
+
+
+def counted_instance(tracker, migration):
+    """The instance of a move as a tracker has counted it last.
+
+    :param tracker: see :func:`is_counted`, which must be so
+    :param migration: the move's ``nova.objects.Migration``
+    :returns: a ``nova.objects.Instance``, or None; reads nothing
+    """
+    counted = tracker.tracked_migrations[migration.instance_uuid]
+    return getattr(counted, '_cached_instance', None)

@@ -31,6 +31,22 @@ destination, and the source takes the instance back when it gets the cast that
 follows. Until then the record is no longer in progress and the host is still
 the destination's.
 
+Nor must the audit mix what it read of one instance at two moments. For each
+migration Nova reads the instance once more while it counts. By then a move may
+have ended, and the audit counts neither the move, whose instance is idle, nor
+the instance, which it has not seen here. So the instances of all migrations
+are read before the second look at the host, and the audit gets these.
+
+A live migration has one more such moment on its destination: Nova drops the
+migration context, which alone says what CPUs the guest is pinned to here,
+before it saves the instance with its new host and topology. The one that the
+claim was counted by stands in.
+
+Older releases have two more, which a quiet audit meets as well. An evacuated
+instance is idle before it has its new host (to 21.1), and Nova counts no move
+of an idle instance. And an instance that is unshelved (20) is on its host, but
+still in a state in which Nova counts nothing.
+
 No other move can begin or take a step meanwhile: a claim needs the lock that
 the audit holds.
 """
@@ -47,9 +63,59 @@ from nova_migration_guard import nova_host
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
+EVACUATION = 'evacuation'
+REBUILD_SPAWNING = 'rebuild_spawning'
+SHELVED_OFFLOADED = 'shelved_offloaded'
+SPAWNING = 'spawning'
+
 # The trackers that have completed an audit. The first one of a process knows
 # of no claim but those of devices, which are in the database.
 _audited: typing.MutableSet = weakref.WeakSet()
+
+
+def remember(tracker, instance, migration):
+    """Keep the instance of a live migration as it was when it was counted.
+
+    Nova may drop its migration context too early. Like Nova's own audit this
+    keeps it with the record that the tracker has.
+
+    :param tracker: the ``nova.compute.resource_tracker.ResourceTracker`` that
+        has counted the move; the caller holds its ``compute_resources`` lock
+    :param instance: its ``nova.objects.Instance``
+    :param migration: its ``nova.objects.Migration``
+    """
+    if (migration.migration_type == nova_host.LIVE_MIGRATION and
+            tracker.tracked_migrations.get(instance.uuid) is migration):
+        migration.instance = instance
+
+
+def keep_claims(devices, uuid, before, claimed):
+    """Keep the devices that an earlier claim of a move has taken.
+
+    Nova remembers the last claim only, so what an earlier one took stayed
+    claimed for ever. Devices for the same request are not kept: the later
+    claim is a second attempt, and the guest is to get one device for each.
+
+    :param devices: the ``nova.pci.manager.PciDevTracker``; the caller holds
+        the ``compute_resources`` lock
+    :param uuid: the instance's UUID
+    :param before: the ``nova.objects.PciDevice`` that were claimed for it
+    :param claimed: those that were claimed now
+    """
+    requests = {device.request_id for device in claimed}
+    kept = [device for device in before
+            if device.request_id not in requests and
+            device.instance_uuid == uuid]
+    if not kept:
+        return
+    addresses = ', '.join(device.address for device in kept)
+    if CONF.migration_guard.mode == 'report':
+        LOG.warning('The claim of %s is forgotten; it would be kept.',
+                    addresses, instance_uuid=uuid)
+        return
+    devices.claims[uuid] = kept + list(claimed)
+    LOG.info('The claim of %s is kept beside a later one.', addresses,
+             instance_uuid=uuid)
 
 
 class Audit(object):
@@ -80,9 +146,13 @@ class Audit(object):
 
         One query when it has missed nothing, two when an instance arrived,
         and one more for each instance that is arriving or returning. The
-        first audit of a process makes one more.
+        first audit of a process makes one more. The instances of migrations
+        that are on no list of the audit are read by one query for all of
+        them, where Nova makes one for each.
         """
         known = {instance.uuid for instance in self._instances}
+        self._count_unshelved()
+        moving = self._read_moving(known)
         missed = nova_host.uuids_on_host(self._tracker, self._context) - known
         known.update(
             migration.instance_uuid for migration in self._migrations)
@@ -90,10 +160,62 @@ class Audit(object):
         if self._tracker not in _audited:
             missed |= nova_host.reverting(self._context) - known
             _audited.add(self._tracker)
-        if missed:
+        arrived = missed & {uuid for uuid, instance in moving.items()
+                            if instance.host == self._tracker.host}
+        for uuid in sorted(arrived):
+            self._look_at(moving[uuid])
+        if missed - arrived:
             for instance in nova_host.audited_instances(
-                    self._context, missed):
+                    self._context, missed - arrived):
                 self._look_at(instance)
+
+    def _read_moving(self, known):
+        """Read the instances of the migrations, and hand them to the audit.
+
+        :param known: the UUIDs of those that it has read
+        :returns: {uuid: instance} of the others
+        """
+        uuids = {migration.instance_uuid
+                 for migration in self._migrations} - known
+        if not uuids or CONF.migration_guard.mode == 'report':
+            return {}
+        found = {instance.uuid: instance for instance in
+                 nova_host.audited_instances(self._context, uuids)}
+        for migration in self._migrations:
+            instance = found.get(migration.instance_uuid)
+            # Nova itself reads one that is deleted
+            if instance is not None:
+                self._correct(instance, migration)
+                migration.instance = instance
+        return found
+
+    def _count_unshelved(self):
+        """Count what Nova takes for offloaded still."""
+        if CONF.migration_guard.mode == 'report':
+            return
+        for instance in self._instances:
+            if (instance.vm_state == SHELVED_OFFLOADED and
+                    instance.task_state == SPAWNING and
+                    instance.uuid not in self._tracker.tracked_instances):
+                nova_host.count_usage(
+                    self._tracker, self._context, instance, self._nodename)
+
+    def _correct(self, instance, migration):
+        """Let Nova count a guest that has landed here and not been saved so.
+
+        Only what the audit works on is corrected; it saves no instance.
+        """
+        if (migration.dest_compute != self._tracker.host or
+                instance.host == self._tracker.host or
+                not nova_host.is_counted(self._tracker, migration)):
+            return
+        if instance.task_state == facts.MIGRATING:
+            counted = nova_host.counted_instance(self._tracker, migration)
+            if instance.migration_context is None and counted is not None:
+                instance.migration_context = counted.migration_context
+        elif (instance.task_state is None and
+              migration.migration_type == EVACUATION):
+            instance.task_state = REBUILD_SPAWNING
 
     def _look_at(self, instance):
         if instance.host == self._tracker.host:
@@ -109,6 +231,7 @@ class Audit(object):
         for migration in nova_host.moves(self._context, instance.uuid):
             if belongs_here(instance, migration):
                 if self._may_keep(instance, why):
+                    migration.instance = instance
                     self._migrations.objects.append(migration)
                 return
 

@@ -12,10 +12,11 @@
 
 """Patches of ``nova.compute.resource_tracker.ResourceTracker``.
 
-Both run inside the audit, which holds the ``compute_resources`` lock; it must
-not be taken again. They would be needless once the audit reads its instances
-and its migrations as one picture. Upstream made one move atomic instead:
-``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
+All run under the ``compute_resources`` lock, inside the audit or a claim; it
+must not be taken again. They would be needless once the audit reads its
+instances and its migrations as one picture, and a live migration drops its
+context together with saving the new host. Upstream made one move atomic
+instead: ``finish_evacuation`` (21.2.0, 22.1.0, 23.0.0, bug 1896463).
 """
 
 import typing
@@ -63,7 +64,20 @@ def _update_usage_from_migrations(wrapped, tracker, args, kwargs):
     return wrapped(*args, **kwargs)
 
 
+def _update_usage_from_migration(wrapped, tracker, args, kwargs):
+    """Remember what a claim or an audit has counted for one move."""
+    def move_of(context, instance, migration, nodename):
+        return instance, migration
+
+    result = wrapped(*args, **kwargs)
+    if _active():
+        resource_guard.remember(tracker, *move_of(*args, **kwargs))
+    return result
+
+
 PATCHES = {
+    'ResourceTracker._update_usage_from_migration':
+        _update_usage_from_migration,
     'ResourceTracker._update_usage_from_instances':
         _update_usage_from_instances,
     'ResourceTracker._update_usage_from_migrations':

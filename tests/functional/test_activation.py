@@ -116,9 +116,10 @@ class ActivationTestCase(base.BaseTestCase):
 
     def patched_names(self):
         from nova_migration_guard.patches import compute_manager
+        from nova_migration_guard.patches import pci_manager
         from nova_migration_guard.patches import resource_tracker
         return ['%s:%s' % (module.MODULE, name)
-                for module in (compute_manager, resource_tracker)
+                for module in (compute_manager, pci_manager, resource_tracker)
                 for name in module.PATCHES]
 
     def test_disabled_is_inert(self):

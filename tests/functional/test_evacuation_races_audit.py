@@ -38,6 +38,9 @@ class ArrivalTestCase(cloud.CloudTestCase):
     def setUp(self):
         super(ArrivalTestCase, self).setUp()
         self.enable_pci(alias='vf')
+        self._start_hosts()
+
+    def _start_hosts(self):
         for host in ('host-a', 'host-b'):
             self.start_host(host, releases.pci_devices())
 

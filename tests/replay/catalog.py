@@ -43,11 +43,11 @@ _ALL = [
         'evacuation-race',
         'the resource audit races an evacuation',
         'https://bugs.launchpad.net/nova/+bug/1896463',
-        'A server with an SR-IOV port arrives on host-b: by evacuation where '
-        'the release still has that race, or else by live migration, which '
-        'races in the same way. The resource audit of host-b reads the list '
-        'of instances just before the arrival is saved, and the list of '
-        'migrations just after.',
+        'Twenty servers with three SR-IOV ports each arrive on host-b: by '
+        'evacuation where the release still has that race, or else by live '
+        'migration, which races in the same way. The resource audit of '
+        'host-b reads the list of instances just before the arrivals are '
+        'saved, and the list of migrations just after.',
         _TESTS + 'test_evacuation_race'),
     Scenario(
         'completed-while-down',

@@ -18,11 +18,7 @@ does, and the story goes on from there. The verdict is read off what is there
 at the end, not off the way there.
 """
 
-from nova.virt.libvirt import driver
-
 from tests.functional import disks
-from tests.functional import races
-from tests.functional import releases
 
 LOST_DISK = 'LOST DISK'
 TWO_QEMUS = 'TWO QEMUS'
@@ -272,85 +268,3 @@ class CompletedWhileDown(Scenario):
             self.event(USER, 'sees a server that does not answer, and '
                        'reboots it')
         return self.verdict()
-
-
-class EvacuationRace(Scenario):
-    """The resource audit races the arrival of a guest (bug 1896463).
-
-    It arrives by evacuation where that race is open, and else by live
-    migration, where it is open in every release.
-    """
-
-    STOCK = VF_GIVEN_TWICE
-
-    def play(self):
-        self.cloud.enable_pci()
-        for host in ('host-a', 'host-b'):
-            self.cloud.start_host(host, releases.pci_devices())
-        flavor = self.cloud.create_flavor()
-        self._create('first', 'host-a', flavor=flavor, networks=[
-            {'port': self.cloud.create_sriov_port(1)}])
-        self._audit = self.cloud.useFixture(races.AuditAcrossArrival(
-            self.cloud, 'host-b', self._is_written_down))
-        if releases.evacuation_races_audit():
-            self._evacuate()
-        else:
-            self._live_migrate()
-        self._audit.end()
-        self.event(nova_compute('host-b'),
-                   'the audit reads the migrations in progress, and ends')
-        self._boot_another(flavor)
-        return self.verdict()
-
-    def _nova(self):
-        """With what Nova's database says of the device on B."""
-        says = [super(EvacuationRace, self)._nova()]
-        says.extend('VF %s on host-b %s' % (address, status)
-                    for address, (status, _) in sorted(
-                        self.cloud.devices('host-b').items()))
-        return '; '.join(says)
-
-    def _is_written_down(self):
-        return (self.cloud.nova_says(self.server).host == 'host-b' and
-                self.cloud.migrations(self.server)[-1].status in
-                ('done', 'completed'))
-
-    def _begin_audit_after(self, step):
-        def on_b(virt_driver):
-            process = virt_driver._host.get_connection().process
-            if process.host == 'host-b' and not self._audit.begun:
-                self._audit.begin()
-                self.event(nova_compute('host-b'),
-                           'the audit reads the instances of its host')
-        self.cloud.useFixture(races.CallAfter(
-            driver.LibvirtDriver, step, on_b))
-
-    def _evacuate(self):
-        self.cloud.crash_host('host-a')
-        self.cloud.force_down('host-a')
-        self.event('host-a', 'loses power')
-        self._begin_audit_after('spawn')
-        self.cloud.evacuate(self.server, 'host-b')
-        self._wait_until_idle_on('host-b')
-        self.event(OPERATOR, 'has evacuated the server to host-b')
-
-    def _live_migrate(self):
-        self._begin_audit_after('post_live_migration_at_destination')
-        job = self._begin_migration('host-b')
-        job.complete()
-        self.event(LIBVIRT, 'ends the copy; the guest runs on host-b')
-        self._wait_until_idle_on('host-b')
-        self.event(nova_compute('host-a'), 'ends the migration')
-
-    def _boot_another(self, flavor):
-        self.servers['second'] = self.cloud.boot_any(
-            'host-b', flavor=flavor, name='second', networks=[
-                {'port': self.cloud.create_sriov_port(2)}])
-        self.event(USER, 'creates another server with such a port')
-
-
-SCENARIOS = {
-    'restart-mid-migration': RestartMidMigration,
-    'evacuation-race': EvacuationRace,
-    'completed-while-down': CompletedWhileDown,
-}

@@ -21,8 +21,15 @@ import os
 
 from tests.functional import cloud
 from tests.functional import releases
+from tests.replay import evacuation_race
 from tests.replay import recorder as recorders
 from tests.replay import scenarios
+
+SCENARIOS = {
+    'restart-mid-migration': scenarios.RestartMidMigration,
+    'evacuation-race': evacuation_race.EvacuationRace,
+    'completed-while-down': scenarios.CompletedWhileDown,
+}
 
 
 class ScenarioTestCase(cloud.CloudTestCase):
@@ -31,7 +38,7 @@ class ScenarioTestCase(cloud.CloudTestCase):
     GUARD = os.environ.get('NMG_GUARD', 'on') == 'on'
 
     def _play(self, name):
-        scenario = scenarios.SCENARIOS[name]
+        scenario = SCENARIOS[name]
         recorder = recorders.Recorder()
         verdict = scenario(self, recorder).play()
         recorder.write(name, self.guard, releases.RELEASE, verdict,

@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every interleaving of every move; the long run, which no suite finds.
+
+``NMG_GUARD`` says whether with the guard (``on``, the default) or without it
+(``off``). ``NMG_INTERLEAVINGS`` names a file to which each result is appended
+as one line of JSON; ``NMG_REPLAY=off`` leaves out what is run for real, which
+takes most of the time. ``tools/interleavings`` runs this on several releases
+of Nova, and prints the table.
+"""
+
+import json
+import os
+
+from tests.functional.interleavings import moves
+from tests.functional.interleavings import testcase
+from tests.functional import releases
+
+
+class EveryInterleaving(testcase.InterleavingsTestCase):
+    """Guarded, nothing is violated; on stock, what is known to be."""
+
+    GUARD = os.environ.get('NMG_GUARD', 'on') == 'on'
+    REPLAY = os.environ.get('NMG_REPLAY', 'on') == 'on'
+
+    def _test(self, kind):
+        results = self.explore(kind, replay=self.REPLAY)
+        for result in results:
+            self._write(result)
+        seen = '\n'.join(str(result) for result in results)
+        self.assertEqual([], [
+            difference for result in results
+            for difference in result.differences if self.guard], seen)
+        violating = sum(result.violating for result in results)
+        if self.guard:
+            self.assertEqual(0, violating, seen)
+        else:
+            # a violation of another move is a hole that nobody knew of
+            self.assertEqual(kind.violates_on_stock(), violating > 0, seen)
+
+    def _write(self, result):
+        path = os.environ.get('NMG_INTERLEAVINGS')
+        if path:
+            with open(path, 'a') as stream:
+                stream.write(json.dumps(dict(
+                    vars(result), release=releases.RELEASE,
+                    guard=self.guard)) + '\n')
+
+
+def _add_tests():
+    for kind in moves.MOVES:
+        def test(self, kind=kind):
+            self._test(kind)
+        test.__name__ = 'test_' + kind.NAME.replace(',', '').replace(' ', '_')
+        test.__doc__ = kind.NAME
+        setattr(EveryInterleaving, test.__name__, test)
+
+
+_add_tests()
