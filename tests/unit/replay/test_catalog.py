@@ -44,7 +44,7 @@ def _texts(node):
 class CatalogTestCase(testtools.TestCase):
 
     def test_every_scenario_that_is_written_is_listed(self):
-        table = next(item.value for item in _tree('scenarios.py').body
+        table = next(item.value for item in _tree('test_scenarios.py').body
                      if isinstance(item, ast.Assign) and
                      item.targets[0].id == 'SCENARIOS')
         written = [ast.literal_eval(key) for key in table.keys]
