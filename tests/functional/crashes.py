@@ -41,7 +41,8 @@ class StopAt(fixtures.Fixture):
         self._owner = owner
         self._name = name
         self._after = after
-        #: whether the call was made
+        self._is_called = False
+        #: whether the process has stopped there
         self.reached = False
 
     def _setUp(self):
@@ -50,12 +51,13 @@ class StopAt(fixtures.Fixture):
         def method(method_self, *args, **kwargs):
             compute = process.of_object(method_self) or process.of_caller()
             stops = (compute is not None and compute.host == self._host and
-                     not self.reached)
+                     not self._is_called)
             if not stops:
                 return original(method_self, *args, **kwargs)
-            self.reached = True
+            self._is_called = True
             if self._after:
                 original(method_self, *args, **kwargs)
+            self.reached = True
             self._world.wait_for(lambda: not compute.alive,
                                  'nova-compute is killed')
             compute.live_or_hang()
@@ -83,19 +85,34 @@ class Away(fixtures.Fixture):
 
     def _setUp(self):
         for owner, name in self._methods:
-            self._wrap(owner, name, getattr(owner, name))
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, _Outage(self, inspect.getattr_static(
+                    owner, name))))
 
-    def _wrap(self, owner, name, original):
-        def method(*args, **kwargs):
-            if self._is_away:
-                raise self._error
-            return original(*args, **kwargs)
-        # Nova's fixtures put functions there that want no self
-        without_self = inspect.ismethod(original) or isinstance(
-            inspect.getattr_static(owner, name), staticmethod)
-        self.useFixture(fixtures.MockPatchObject(
-            owner, name, staticmethod(method) if without_self else method))
+    def fail_if_away(self):
+        if self._is_away:
+            raise self._error
 
     def come_back(self):
         """Let it answer again."""
         self._is_away = False
+
+
+class _Outage(object):
+    """A method of a class that fails while a service is away.
+
+    Whatever Nova's fixtures have put there in its place, a function, a static
+    or a bound method, is bound as Python would bind it.
+    """
+
+    def __init__(self, away, original):
+        self._away = away
+        self._original = original
+
+    def __get__(self, instance, owner=None):
+        bound = self._original.__get__(instance, owner)
+
+        def method(*args, **kwargs):
+            self._away.fail_if_away()
+            return bound(*args, **kwargs)
+        return method
