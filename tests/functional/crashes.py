@@ -70,6 +70,42 @@ class StopAt(fixtures.Fixture):
             self._owner.__name__, self._name))
 
 
+class LateCall(fixtures.Fixture):
+    """A call that arrives when the test says so.
+
+    :param owner: the class whose method it is
+    :param name: the method's name
+    """
+
+    def __init__(self, owner, name):
+        super(LateCall, self).__init__()
+        self._owner = owner
+        self._name = name
+        self._waiting = []
+        self._is_late = True
+
+    def _setUp(self):
+        self._original = getattr(self._owner, self._name)
+
+        def method(*args, **kwargs):
+            if self._is_late:
+                self._waiting.append((args, kwargs))
+            else:
+                self._original(*args, **kwargs)
+        self.useFixture(fixtures.MockPatchObject(
+            self._owner, self._name, method))
+
+    def wait(self):
+        """Wait until the call was made."""
+        waiting.wait_until(lambda: self._waiting, '%s is called' % self._name)
+
+    def arrive(self):
+        """Make it."""
+        self._is_late = False
+        for args, kwargs in self._waiting:
+            self._original(*args, **kwargs)
+
+
 class Away(fixtures.Fixture):
     """A service that does not answer some of its clients' methods.
 

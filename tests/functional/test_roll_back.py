@@ -17,10 +17,12 @@ from nova.compute import rpcapi
 from nova import context
 from nova import objects
 
+from tests.functional import crashes
 from tests.functional import properties
 from tests.functional import settlement
 
 LEFT_BEHIND = settlement.LEFT_BEHIND
+MIGRATES_IDLE = 'an idle instance migrates'
 
 
 @properties.twice
@@ -81,6 +83,26 @@ class RollBack(settlement.SettlementTestCase):
         stop.wait()
         self.assertEqual('queued', self.migrations(self.server)[-1].status)
         self._test()
+
+    @properties.held(stock=MIGRATES_IDLE)
+    def test_request_arrives_when_it_is_settled(self):
+        """The conductor's cast waited while nova-compute was down."""
+        cast = self.useFixture(crashes.LateCall(
+            rpcapi.ComputeAPI, 'live_migration'))
+        self.live_migrate(self.server, 'host-b')
+        cast.wait()
+        self.restart_compute('host-a')
+        self.wait_until(lambda: not self.nova_says(self.server).task_state,
+                        'it is idle')
+        cast.arrive()
+        self.wait_until(
+            lambda: self.world.jobs_of(self.server['id']) or
+            'The live migration is refused' in self.logged(
+                about=self.server['id']), 'it has arrived')
+        self.must(not self.world.jobs_of(self.server['id']), MIGRATES_IDLE,
+                  self.nova_says(self.server))
+        self.must_be_as_before()
+        self.must_live_on()
 
     @properties.held(stock=LEFT_BEHIND)
     def test_vm_state_is_error(self):

@@ -191,8 +191,10 @@ class GuardedTestCase(RestartMidMigration):
         self.lab.kill_compute('host-a')
         self.lab.stop_libvirtd('host-b')
         self.lab.start_compute('host-a')
-        self.wait_until_settled()
+        # it is not certain that B has no guest until B's libvirt says so
+        self.must_be_held(self.state('started, no libvirt on host-b'))
         self.lab.start_libvirtd('host-b')
+        self.wait_until_settled()
         # B's QEMU waited for what no longer comes; its libvirtd sees to that
         self.lab.wait_until(
             lambda: not self.lab.hosts['host-b'].emulators(), self.server,
@@ -205,8 +207,9 @@ class GuardedTestCase(RestartMidMigration):
         self.lab.kill_compute('host-a')
         self.lab.kill_compute('host-b')
         self.lab.start_compute('host-a')
-        self.wait_until_settled()
+        self.must_be_held(self.state('started, no nova-compute on host-b'))
         self.lab.start_compute('host-b')
+        self.wait_until_settled()
         self.must_be_as_before_the_migration()
         self.must_migrate_to('host-c')
 
@@ -219,10 +222,11 @@ class GuardedTestCase(RestartMidMigration):
             lambda: self.server not in self.lab.hosts['host-a'].domains(),
             self.server, 'has left host-a')
         self.lab.start_compute('host-a')
-        state = self.state('after the restart')
-        # held, unless it is known by now where it belongs
-        self.assertIn(state.nova, [('active', 'migrating', 'host-a'),
-                                   ('active', None, 'host-b')], state)
+        self.lab.wait_until(
+            lambda: self.lab.nova_says(self.server) == (
+                'active', None, 'host-b'),
+            self.server, 'is idle on host-b')
+        state = self.state('settled')
         self.must_be_on_alone('host-b', state)
         self.must_not_have_lost_writes(self.before, state, 'host-b')
 
