@@ -137,8 +137,8 @@ class Away(fixtures.Fixture):
 class _Outage(object):
     """A method of a class that fails while a service is away.
 
-    Whatever Nova's fixtures have put there in its place, a function, a static
-    or a bound method, is bound as Python would bind it.
+    What Nova's fixtures have put there in its place, a function or a mock, is
+    bound as Python would bind it, or not at all.
     """
 
     def __init__(self, away, original):
@@ -146,7 +146,9 @@ class _Outage(object):
         self._original = original
 
     def __get__(self, instance, owner=None):
-        bound = self._original.__get__(instance, owner)
+        bound = self._original
+        if hasattr(type(bound), '__get__'):
+            bound = bound.__get__(instance, owner)
 
         def method(*args, **kwargs):
             self._away.fail_if_away()
