@@ -281,7 +281,7 @@ class LiveMigrations(object):
         self._end(context, migrations, CANCELLED)
 
     def abandon(self, migrations):
-        """End live migrations whose instance is deleted, or busy otherwise.
+        """End the live migrations of an instance that is deleted.
 
         :param migrations: the ``nova.objects.Migration`` objects
         :raises Exception: what Nova raises
@@ -289,6 +289,19 @@ class LiveMigrations(object):
         context = nova_context.get_admin_context()
         self._delete_allocations(context, migrations)
         self._end(context, migrations, CANCELLED)
+
+    def withdraw(self, instance, migration):
+        """End a live migration that was refused; leave the instance alone.
+
+        :param instance: a ``nova.objects.Instance`` that is busy otherwise
+        :param migration: a ``nova.objects.Migration``
+        :raises Exception: what Nova raises
+        """
+        context = nova_context.get_admin_context()
+        if self._allocations(context, migration.uuid):
+            # what the instance had before the conductor took it
+            self._manager._revert_allocation(context, instance, migration)
+        self._end(context, [migration], CANCELLED)
 
     # ---- finish
 

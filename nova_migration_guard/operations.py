@@ -74,14 +74,14 @@ class Operations(object):
             self._refuse(context, instance, migration, reason)
             return False
         try:
-            self._journal.begin(self._migrations.entry(
-                context, instance, migration, dest, block_migration,
-                migrate_data))
-        except Exception as e:
-            if self._must_be_written(e, instance):
-                self._host.fail_migration(migration)
-                self._refuse(context, instance, migration, str(e))
-                return False
+            self._write(instance, lambda: self._journal.begin(
+                self._migrations.entry(
+                    context, instance, migration, dest, block_migration,
+                    migrate_data)))
+        except Refused as e:
+            self._host.fail_migration(migration)
+            self._refuse(context, instance, migration, str(e))
+            return False
         return True
 
     def _reason_to_refuse(self, instance, migration):
@@ -90,21 +90,35 @@ class Operations(object):
         if instance.uuid in self._held:
             return 'the instance is held: %s' % (
                 self._held[instance.uuid].reason)
-        status = self._host.migration_status(migration)
+        try:
+            status = self._host.migration_status(migration)
+        except Exception as e:
+            # the conductor is away: so Nova will find, too
+            LOG.warning('The status of the migration cannot be read: %s', e,
+                        instance=instance)
+            return None
         if status not in facts.OPEN_STATUSES:
             return ('the migration was ended (%s) before this host began '
                     'it' % status)
         return None
 
-    def _must_be_written(self, error, instance):
-        """Decide what a journal that cannot be written means."""
-        required = self._enforces and self._options.journal_required
-        log = LOG.error if required else LOG.warning
-        log('The live migration %(does)s: %(error)s', {
-            'does': 'does not begin' if required else
-                    'goes on without the journal',
-            'error': error}, instance=instance)
-        return required
+    def _write(self, instance, write):
+        """Write to the journal.
+
+        :param write: a callable that does it
+        :raises Refused: when it fails and must not
+        """
+        try:
+            write()
+        except Exception as e:
+            required = self._enforces and self._options.journal_required
+            log = LOG.error if required else LOG.warning
+            log('The live migration %(does)s: %(error)s', {
+                'does': 'does not begin' if required else
+                        'goes on without the journal',
+                'error': e}, instance=instance)
+            if required:
+                raise Refused(str(e))
 
     def _refuse(self, context, instance, migration, reason):
         LOG.warning('The live migration is refused: %s.', reason,
@@ -113,10 +127,11 @@ class Operations(object):
         if fresh is None:
             return self._migrations.abandon([migration])
         self._actions.fail(context, fresh, 'compute_live_migration', reason)
-        if fresh.task_state not in (None, facts.MIGRATING) or (
+        if (fresh.uuid in self._held or
+                fresh.task_state not in (None, facts.MIGRATING) or
                 self._host.has_open_migration(fresh, migration)):
-            # what is there now is not this migration's
-            self._migrations.abandon([migration])
+            # the task state is not this migration's
+            self._migrations.withdraw(fresh, migration)
         else:
             self._migrations.undo(fresh, [migration])
 
@@ -126,8 +141,9 @@ class Operations(object):
         :param source_bdms: the block device mappings from before that
         :raises Refused: when it must be written and cannot be
         """
-        self._advance(instance, journals.PREPARED,
-                      **self._migrations.prepared(migrate_data, source_bdms))
+        self._write(instance, lambda: self._journal.advance(
+            instance.uuid, journals.PREPARED,
+            **self._migrations.prepared(migrate_data, source_bdms)))
 
     def started(self, instance):
         """Write down that libvirt is about to be asked to migrate.
@@ -141,14 +157,8 @@ class Operations(object):
         except Exception as e:
             LOG.warning("The domain's definition is not in the journal: %s",
                         e, instance=instance)
-        self._advance(instance, journals.STARTED, **changes)
-
-    def _advance(self, instance, phase, **changes):
-        try:
-            self._journal.advance(instance.uuid, phase, **changes)
-        except journals.JournalError as e:
-            if self._must_be_written(e, instance):
-                raise Refused(str(e))
+        self._write(instance, lambda: self._journal.advance(
+            instance.uuid, journals.STARTED, **changes))
 
     def post_migration(self, instance, dest, run):
         """Run Nova's post-migration, and look after what it leaves.
@@ -166,11 +176,17 @@ class Operations(object):
             # nothing is as bad as not to go on from here
             LOG.error('%s', e, instance=instance)
         result, error = self._outcome(run)
-        fresh = self._host.instance(uuid)
-        if error is None and fresh is not None and fresh.host == dest:
-            self._end(instance)
-            return result
-        self._look_after(instance, error, 'post-migration failed')
+        left = None if error else self._checked(self._not_taken_over, uuid,
+                                                dest)
+        return self._look_after(instance, result, error, 'post-migration',
+                                left)
+
+    def _not_taken_over(self, uuid, dest):
+        instance = self._host.instance(uuid)
+        if instance is not None and instance.host != dest:
+            # to 26.x Nova goes on when the destination has failed
+            return 'the instance on %s' % instance.host
+        return None
 
     def rollback(self, instance, run):
         """Run Nova's rollback, and look after what it leaves.
@@ -182,15 +198,8 @@ class Operations(object):
         if uuid in self._migrations.ending:
             return run()
         result, error = self._outcome(run)
-        left = None
-        if error is None:
-            left = self._left_behind(uuid)
-            if left is None:
-                self._end(instance)
-                return result
-        self._look_after(instance, error, 'the rollback left %s' % left if left
-                         else 'the rollback failed')
-        return result
+        left = None if error else self._checked(self._left_behind, uuid)
+        return self._look_after(instance, result, error, 'the rollback', left)
 
     @staticmethod
     def _outcome(run):
@@ -203,25 +212,51 @@ class Operations(object):
         entry = self._journal.entry(uuid)
         return entry and self._migrations.left_behind(entry)
 
-    def _look_after(self, instance, error, what):
-        """Hold an instance, or let the error go where stock Nova lets it."""
+    @staticmethod
+    def _checked(look, *args):
+        """What Nova has left; what cannot be found out counts as left."""
+        try:
+            return look(*args)
+        except Exception as e:
+            return 'something, perhaps: %s' % e
+
+    def _look_after(self, instance, result, error, what, left):
+        """Cross out what has ended well, and hold what has not.
+
+        In report mode the error goes where stock Nova lets it go.
+        """
+        if error is None and left is None:
+            self._end(instance)
+            return result
         if not self._enforces:
             if error is not None:
                 raise error
-            return
-        if error is not None:
-            LOG.error('%(what)s; the guard goes on with it.',
-                      {'what': what.capitalize()}, instance=instance,
+            return result
+        if error is None:
+            reason = '%s left %s' % (what, left)
+        else:
+            reason = '%s failed: %s' % (what, error)
+            LOG.error('The guard goes on with it: %s', reason,
+                      instance=instance,
                       exc_info=(type(error), error, error.__traceback__))
-            what = '%s: %s' % (what, error)
-        self._hold(instance.uuid, what)
+        self._hold(instance.uuid, reason)
+        return result
 
     def aborted(self, instance, migration_id):
-        """Cross a migration out that was aborted in the queue."""
-        entry = self._journal.entry(instance.uuid)
-        if (entry is not None and entry.phase == journals.PREPARING and
-                self._host.status_of(migration_id) == 'cancelled'):
-            self._end(instance)
+        """Cross a migration out that was aborted in the queue.
+
+        :param instance: a ``nova.objects.Instance``
+        :param migration_id: the ID of the migration's record
+        """
+        try:
+            entry = self._journal.entry(instance.uuid)
+            if (entry is not None and entry.phase == journals.PREPARING and
+                    self._host.status_of(migration_id) == 'cancelled'):
+                self._end(instance)
+        except Exception as e:
+            # the next start finds that nothing is left to be done
+            LOG.warning('The aborted migration is not crossed out: %s', e,
+                        instance=instance)
 
     def _end(self, instance):
         try:
