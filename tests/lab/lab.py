@@ -251,9 +251,10 @@ class Lab(object):
         settings.guard = guard
         settings.compute_options = options
         self.parts.remember()
-        before = {host: self._reports(host) for host in self.hosts}
         for host in self.hosts:
             self.kill_compute(host)
+        before = {host: self._reports(host) for host in self.hosts}
+        for host in self.hosts:
             self.start_compute(host, wait=False)
         for host, reported in before.items():
             self.wait_for_compute(host, reported)
