@@ -149,6 +149,26 @@ def casts_are_casts():
     raise AssertionError('CastAsCall has moved')
 
 
+def local_image_backends():
+    """A fixture that lets the fake image backend of 20.x say it is not shared.
+
+    Later fakes say so themselves.
+    """
+    fake = _first_module(
+        'nova.tests.fixtures.libvirt_imagebackend',
+        'nova.tests.unit.virt.libvirt.fake_imagebackend')
+    owner = getattr(fake, 'LibvirtImageBackendFixture', None) or (
+        fake.ImageBackendFixture)
+    original = owner._mock_backend
+
+    def mock_backend(*args, **kwargs):
+        backend = original(*args, **kwargs)
+        if not hasattr(backend, 'is_shared_block_storage'):
+            backend.is_shared_block_storage = lambda: False
+        return backend
+    return fixtures.MockPatchObject(owner, '_mock_backend', mock_backend)
+
+
 def host_identity(host):
     """A context in which a starting nova-compute reads its host's node UUID.
 
