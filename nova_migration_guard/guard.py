@@ -64,11 +64,11 @@ class Held(object):
 class Guard(object):
     """Guards the instances of one nova-compute.
 
-    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :param migrations: a
-        :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+        :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
     :param actions: an
-        :class:`nova_migration_guard.instance_actions.InstanceActions`
+        :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :param options: the ``[migration_guard]`` options
     """
 

@@ -18,9 +18,9 @@ import weakref
 from oslo_config import cfg
 
 from nova_migration_guard import guard
-from nova_migration_guard import instance_actions
-from nova_migration_guard import nova_host
-from nova_migration_guard import nova_live_migration
+from nova_migration_guard.nova_host import actions
+from nova_migration_guard.nova_host import host as hosts
+from nova_migration_guard.nova_host import live_migration
 
 CONF = cfg.CONF
 
@@ -41,9 +41,9 @@ def create(manager):
     :param manager: a ``nova.compute.manager.ComputeManager``
     :returns: a :class:`nova_migration_guard.guard.Guard`
     """
-    host = nova_host.NovaHost(manager)
+    host = hosts.NovaHost(manager)
     _guards[manager] = guard.Guard(
-        host, nova_live_migration.LiveMigrations(manager),
-        instance_actions.InstanceActions(manager, host),
+        host, live_migration.LiveMigrations(manager),
+        actions.InstanceActions(manager, host),
         CONF.migration_guard)
     return _guards[manager]

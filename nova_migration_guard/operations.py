@@ -32,11 +32,11 @@ class Refused(Exception):
 class Operations(object):
     """The live migrations that leave one nova-compute's host.
 
-    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :param migrations: a
-        :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+        :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
     :param actions: an
-        :class:`nova_migration_guard.instance_actions.InstanceActions`
+        :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :param journal: a :class:`nova_migration_guard.journal.Journal`
     :param hold: a callable that holds an instance: (uuid, reason)

@@ -32,7 +32,7 @@ Peer = facts.Peer
 class Peers(object):
     """The other hosts of one host's migrations.
 
-    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :param asks: the :class:`~nova_migration_guard.workers.Workers` in which
         the questions are asked
     :param options: the ``[migration_guard]`` options

@@ -58,7 +58,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
-from nova_migration_guard import nova_host
+from nova_migration_guard.nova_host import tracking
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -84,7 +84,7 @@ def remember(tracker, instance, migration):
     :param instance: its ``nova.objects.Instance``
     :param migration: its ``nova.objects.Migration``
     """
-    if (migration.migration_type == nova_host.LIVE_MIGRATION and
+    if (migration.migration_type == tracking.LIVE_MIGRATION and
             tracker.tracked_migrations.get(instance.uuid) is migration):
         migration.instance = instance
 
@@ -153,19 +153,19 @@ class Audit(object):
         known = {instance.uuid for instance in self._instances}
         self._count_unshelved()
         moving = self._read_moving(known)
-        missed = nova_host.uuids_on_host(self._tracker, self._context) - known
+        missed = tracking.uuids_on_host(self._tracker, self._context) - known
         known.update(
             migration.instance_uuid for migration in self._migrations)
-        missed |= nova_host.holders(self._tracker) - known
+        missed |= tracking.holders(self._tracker) - known
         if self._tracker not in _audited:
-            missed |= nova_host.reverting(self._context) - known
+            missed |= tracking.reverting(self._context) - known
             _audited.add(self._tracker)
         arrived = missed & {uuid for uuid, instance in moving.items()
                             if instance.host == self._tracker.host}
         for uuid in sorted(arrived):
             self._look_at(moving[uuid])
         if missed - arrived:
-            for instance in nova_host.audited_instances(
+            for instance in tracking.audited_instances(
                     self._context, missed - arrived):
                 self._look_at(instance)
 
@@ -180,7 +180,7 @@ class Audit(object):
         if not uuids or CONF.migration_guard.mode == 'report':
             return {}
         found = {instance.uuid: instance for instance in
-                 nova_host.audited_instances(self._context, uuids)}
+                 tracking.audited_instances(self._context, uuids)}
         for migration in self._migrations:
             instance = found.get(migration.instance_uuid)
             # Nova itself reads one that is deleted
@@ -197,7 +197,7 @@ class Audit(object):
             if (instance.vm_state == SHELVED_OFFLOADED and
                     instance.task_state == SPAWNING and
                     instance.uuid not in self._tracker.tracked_instances):
-                nova_host.count_usage(
+                tracking.count_usage(
                     self._tracker, self._context, instance, self._nodename)
 
     def _correct(self, instance, migration):
@@ -207,10 +207,10 @@ class Audit(object):
         """
         if (migration.dest_compute != self._tracker.host or
                 instance.host == self._tracker.host or
-                not nova_host.is_counted(self._tracker, migration)):
+                not tracking.is_counted(self._tracker, migration)):
             return
         if instance.task_state == facts.MIGRATING:
-            counted = nova_host.counted_instance(self._tracker, migration)
+            counted = tracking.counted_instance(self._tracker, migration)
             if instance.migration_context is None and counted is not None:
                 instance.migration_context = counted.migration_context
         elif (instance.task_state is None and
@@ -224,11 +224,11 @@ class Audit(object):
                 self._count(instance)
         elif instance.task_state == facts.MIGRATING:
             self._keep_move(instance, 'is arriving', self._is_arriving)
-        elif instance.task_state == nova_host.RESIZE_REVERTING:
+        elif instance.task_state == tracking.RESIZE_REVERTING:
             self._keep_move(instance, 'is returning', self._is_returning)
 
     def _keep_move(self, instance, why, belongs_here):
-        for migration in nova_host.moves(self._context, instance.uuid):
+        for migration in tracking.moves(self._context, instance.uuid):
             if belongs_here(instance, migration):
                 if self._may_keep(instance, why):
                     migration.instance = instance
@@ -236,7 +236,7 @@ class Audit(object):
                 return
 
     def _is_arriving(self, instance, migration):
-        return (migration.migration_type == nova_host.LIVE_MIGRATION and
+        return (migration.migration_type == tracking.LIVE_MIGRATION and
                 migration.status in facts.OPEN_STATUSES and
                 migration.dest_compute in (None, self._tracker.host))
 
@@ -262,5 +262,5 @@ class Audit(object):
     def _count(self, instance):
         self._instances.objects.append(instance)
         self._by_uuid[instance.uuid] = instance
-        nova_host.count_usage(
+        tracking.count_usage(
             self._tracker, self._context, instance, self._nodename)

@@ -40,11 +40,11 @@ ENDINGS = (Verdict.UNDO, Verdict.ROLL_BACK, Verdict.FINISH, Verdict.CLOSE)
 class Settler(object):
     """Settles instances of one host, one at a time.
 
-    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :param migrations: a
-        :class:`nova_migration_guard.nova_live_migration.LiveMigrations`
+        :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
     :param actions: an
-        :class:`nova_migration_guard.instance_actions.InstanceActions`
+        :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :param peers: a :class:`nova_migration_guard.peers.Peers`
     :param journal: a :class:`nova_migration_guard.journal.Journal`

@@ -33,7 +33,7 @@ class InstanceActions(object):
     """The actions of the instances of one nova-compute.
 
     :param manager: a ``nova.compute.manager.ComputeManager``
-    :param host: a :class:`nova_migration_guard.nova_host.NovaHost`
+    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     """
 
     def __init__(self, manager, host):

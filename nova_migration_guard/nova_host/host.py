@@ -10,11 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The Nova of this host: the only module that calls Nova's private methods.
-
-Every method that reads or writes makes a request context of its own: contexts
-are not to be shared between threads.
-"""
+"""One nova-compute: its instances, their records and states, its peers."""
 
 import calendar
 import typing
@@ -31,15 +27,10 @@ from nova_migration_guard import facts
 LOG = logging.getLogger(__name__)
 
 LIVE_MIGRATION = 'live-migration'
-RESIZE_REVERTING = 'resize_reverting'
 
 # What ComputeManager.init_host loads with its instances, on any release.
 _INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
                         'numa_topology', 'flavor']
-
-# What ResourceTracker._update_available_resource loads with its instances.
-_AUDITED_ATTRIBUTES = ['system_metadata', 'numa_topology', 'flavor',
-                       'migration_context', 'resources']
 
 
 # Where libvirtd listens, by the transport of a URI.
@@ -315,98 +306,3 @@ class NovaHost(object):
         """
         self._manager._init_instance(
             nova_context.get_admin_context(), instance)
-
-
-def uuids_on_host(tracker, context):
-    """Read the UUIDs of a host's instances, in one light query.
-
-    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``
-    :param context: the audit's request context
-    :returns: a set
-    """
-    return set(objects.InstanceList.get_uuids_by_host(context, tracker.host))
-
-
-def holders(tracker):
-    """The UUIDs for which a tracker holds devices or a move's claim.
-
-    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
-        caller holds its ``compute_resources`` lock
-    :returns: a set
-    """
-    found = set(tracker.tracked_migrations)
-    if tracker.pci_tracker:
-        found.update(tracker.pci_tracker.claims)
-        found.update(tracker.pci_tracker.allocations)
-    return found
-
-
-def reverting(context):
-    """Read the UUIDs of the instances whose resize is being reverted.
-
-    :param context: the audit's request context
-    :returns: a set; of the whole cell, since the instance's host is still
-        the one that it leaves
-    """
-    return {instance.uuid for instance in objects.InstanceList.get_by_filters(
-        context, {'task_state': [RESIZE_REVERTING], 'deleted': False},
-        expected_attrs=[])}
-
-
-def audited_instances(context, uuids):
-    """Read instances as the audit reads its own, in one query.
-
-    :param context: the audit's request context
-    :param uuids: their UUIDs
-    :returns: a list of ``nova.objects.Instance``, without deleted ones
-    """
-    return list(objects.InstanceList.get_by_filters(
-        context, {'uuid': sorted(uuids), 'deleted': False},
-        expected_attrs=_AUDITED_ATTRIBUTES))
-
-
-def moves(context, uuid):
-    """Read the migrations of an instance, newest first.
-
-    :param context: the audit's request context
-    :param uuid: the instance's UUID
-    :returns: a list of ``nova.objects.Migration``
-    """
-    return sorted(
-        objects.MigrationList.get_by_filters(
-            context, {'instance_uuid': uuid}),
-        key=lambda migration: migration.id, reverse=True)
-
-
-def count_usage(tracker, context, instance, nodename):
-    """Count what an instance uses, as the audit counts any instance.
-
-    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
-        caller holds its ``compute_resources`` lock
-    :param context: the audit's request context
-    :param instance: a ``nova.objects.Instance``
-    :param nodename: the node that is audited
-    """
-    tracker._update_usage_from_instance(context, instance, nodename)
-
-
-def is_counted(tracker, migration):
-    """Whether a move was among those that a tracker has counted last.
-
-    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``; the
-        caller holds its ``compute_resources`` lock
-    :param migration: the move's ``nova.objects.Migration``
-    """
-    counted = tracker.tracked_migrations.get(migration.instance_uuid)
-    return counted is not None and counted.id == migration.id
-
-
-def counted_instance(tracker, migration):
-    """The instance of a move as a tracker has counted it last.
-
-    :param tracker: see :func:`is_counted`, which must be so
-    :param migration: the move's ``nova.objects.Migration``
-    :returns: a ``nova.objects.Instance``, or None; reads nothing
-    """
-    counted = tracker.tracked_migrations[migration.instance_uuid]
-    return getattr(counted, '_cached_instance', None)

@@ -12,11 +12,10 @@
 
 """Ends a live migration of this host through Nova's own code.
 
-Beside :mod:`nova_migration_guard.nova_host` the only module that calls Nova's
-private methods. Nova's rollback and post-migration log many a failure of
-Cinder, Neutron or Placement and go on. Here such a failure is an error, found
-before Nova gives the instance free or after: what is not undone or finished
-in full stays held, and every step can be made again.
+Nova's rollback and post-migration log many a failure of Cinder, Neutron or
+Placement and go on. Here such a failure is an error, found before Nova gives
+the instance free or after: what is not undone or finished in full stays held,
+and every step can be made again.
 """
 
 import contextlib
@@ -30,11 +29,11 @@ from nova import objects
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
-from nova_migration_guard import migration_plan
+from nova_migration_guard.nova_host import plan as plans
 
 LOG = logging.getLogger(__name__)
 
-Unsettled = migration_plan.Unsettled
+Unsettled = plans.Unsettled
 
 # Statuses of a migration record.
 CANCELLED = 'cancelled'
@@ -66,7 +65,7 @@ class LiveMigrations(object):
 
     def __init__(self, manager):
         self._manager = manager
-        self._plans = migration_plan.Plans(manager)
+        self._plans = plans.Plans(manager)
         self.entry = self._plans.entry
         self.prepared = self._plans.prepared
         #: UUIDs of the instances whose migration is being ended here
@@ -129,7 +128,7 @@ class LiveMigrations(object):
             leaves this host, and the entry's; oldest first
         :param domain_xml: of the domain as it runs here, or None when it is
             shut off
-        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
@@ -187,7 +186,7 @@ class LiveMigrations(object):
         sources = {bdm.volume_id: bdm for bdm in plan.source_bdms
                    if bdm.is_volume}
         current = {bdm.volume_id: bdm
-                   for bdm in migration_plan.bdms(context, instance.uuid)
+                   for bdm in plans.bdms(context, instance.uuid)
                    if bdm.is_volume}
         if set(sources) != set(current):
             raise Unsettled('its volumes are not those that it had when the '
@@ -245,7 +244,7 @@ class LiveMigrations(object):
         sources = {bdm.volume_id: bdm.attachment_id
                    for bdm in self._plans.source_bdms(context, entry)
                    if bdm.is_volume}
-        for bdm in migration_plan.bdms(context, entry.instance):
+        for bdm in plans.bdms(context, entry.instance):
             if bdm.is_volume and bdm.attachment_id != sources.get(
                     bdm.volume_id):
                 return 'volume %s attached to the destination' % bdm.volume_id
@@ -260,7 +259,7 @@ class LiveMigrations(object):
 
         :param instance: a ``nova.objects.Instance``
         :param migrations: the ``nova.objects.Migration`` objects
-        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
@@ -312,7 +311,7 @@ class LiveMigrations(object):
             'migrating'
         :param entry: the journal's, or None
         :param migrations: as for :meth:`roll_back`
-        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
@@ -338,7 +337,7 @@ class LiveMigrations(object):
             destination already
         :param entry: the journal's, or None
         :param migrations: as for :meth:`roll_back`
-        :raises nova_migration_guard.migration_plan.Unsettled: when a step
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
@@ -367,7 +366,7 @@ class LiveMigrations(object):
     def _close(self, context, instance, plan, migrations):
         if plan is not None:
             kept = {bdm.attachment_id
-                    for bdm in migration_plan.bdms(context, instance.uuid)}
+                    for bdm in plans.bdms(context, instance.uuid)}
             for bdm in plan.source_bdms:
                 if (bdm.is_volume and bdm.attachment_id and
                         bdm.attachment_id not in kept):
