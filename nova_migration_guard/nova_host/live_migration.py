@@ -315,6 +315,12 @@ class LiveMigrations(object):
             could not be made
         :raises Exception: what Nova raises
         """
+        if self._manager.rt.pci_tracker is None:
+            # Nova's post-migration frees devices, and the tracker of a
+            # nova-compute that starts has none yet
+            raise Unsettled('the guest is at its destination, and the first '
+                            'resource audit has to come before that is '
+                            'written down')
         context = nova_context.get_admin_context()
         plan = self._plans.plan(context, instance, entry, migrations)
         plan.migrate_data.migration = (

@@ -159,6 +159,8 @@ class StartUp(StartUpTestCase):
         self.must(self.server['id'] not in self.world.ran_twice, TWO_QEMUS,
                   self._seen())
         self.assertEqual({'host-b': 'running'}, self.where(self.server))
+        self.settle('host-a')
+        self.assertEqual({'host-b': 'running'}, self.where(self.server))
         self.assertEqual(('active', None, 'host-b'),
                          self.nova_says(self.server), self._seen())
 
@@ -190,7 +192,6 @@ class StartUp(StartUpTestCase):
         self.assertEqual([], self.a.aborts)
         self.assertTrue(job.running)
         job.complete()
-        self.settle('host-a')
         self._must_run_on_b_alone()
 
 
