@@ -177,8 +177,8 @@ class StartUp(StartUpTestCase):
                                {'type': 'HARD'})
         if not refused:
             self.wait_until(
-                lambda: self.where(self.server).get('host-a') == 'running' or
-                not self.nova_says(self.server).task_state, self._seen)
+                lambda: not self.nova_says(self.server).task_state,
+                self._seen)
         self._must_run_on_b_alone()
 
     @properties.held(stock=IDLE_OVER_JOB)
