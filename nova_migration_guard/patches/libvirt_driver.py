@@ -16,8 +16,6 @@ They would be needless once Nova itself keeps what an interrupted live
 migration needs, and starts no guest that may run at its destination.
 """
 
-import inspect
-
 from nova_migration_guard import guards
 from nova_migration_guard import operations
 
@@ -51,14 +49,16 @@ def _live_migration(wrapped, driver, args, kwargs):
     return wrapped(*args, **kwargs)
 
 
+def _instance_of(context, instance, *args, **kwargs):
+    """The instance among the arguments of most of the driver's methods."""
+    return instance
+
+
 def _live_migration_operation(wrapped, driver, args, kwargs):
     """Write down that libvirt is about to be asked to migrate."""
-    def instance_of(context, instance, *args, **kwargs):
-        return instance
-
     guardian = _guard_of(driver)
     if guardian is not None:
-        guardian.operations.started(instance_of(*args, **kwargs))
+        guardian.operations.started(_instance_of(*args, **kwargs))
     return wrapped(*args, **kwargs)
 
 
@@ -66,8 +66,18 @@ def _start(wrapped, driver, args, kwargs):
     """Start no guest of an instance that is held: it may run elsewhere."""
     guardian = _guard_of(driver)
     if guardian is not None:
-        call = inspect.signature(wrapped).bind(*args, **kwargs)
-        guardian.must_not_be_held(call.arguments['instance'])
+        guardian.must_not_be_held(_instance_of(*args, **kwargs))
+    return wrapped(*args, **kwargs)
+
+
+def _unpause(wrapped, driver, args, kwargs):
+    """Nor let one run again."""
+    def instance_of(instance):
+        return instance
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        guardian.must_not_be_held(instance_of(*args, **kwargs))
     return wrapped(*args, **kwargs)
 
 
@@ -80,5 +90,5 @@ PATCHES = {
     'LibvirtDriver.resume_state_on_host_boot': _start,
     'LibvirtDriver.rescue': _start,
     'LibvirtDriver.spawn': _start,
-    'LibvirtDriver.unpause': _start,
+    'LibvirtDriver.unpause': _unpause,
 }
