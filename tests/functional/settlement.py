@@ -33,11 +33,19 @@ class SettlementTestCase(cloud.CloudTestCase):
     # ---- what must be true
 
     def must_be_as_before(self):
-        after = self.footprint(self.server)
-        different = {name: (self.before[name], after[name])
-                     for name in self.before
-                     if self.before[name] != after[name]}
+        if self.guard:
+            # the destination cleans up when a cast has reached it
+            self.wait_until_or_violation(
+                lambda: not self._different(), LEFT_BEHIND, self._different)
+        different = self._different()
         self.must(not different, LEFT_BEHIND, different)
+
+    def _different(self):
+        """{what: (before, now)} of what is not as it was before."""
+        after = self.footprint(self.server)
+        return {name: (self.before[name], after[name])
+                for name in self.before
+                if self.before[name] != after[name]}
 
     def must_migrate_to(self, host):
         job = self.begin_migration(self.server, host)
@@ -65,12 +73,16 @@ class SettlementTestCase(cloud.CloudTestCase):
                            if status == 'ACTIVE'], ([], [host]))
         self.assertNotIn(self.server['id'], self.world.ran_twice)
 
-    def wait_until_or_violation(self, predicate, violation):
-        """Wait until something is so; if it never is, it is a violation."""
+    def wait_until_or_violation(self, predicate, violation, observed=None):
+        """Wait until something is so; if it never is, it is a violation.
+
+        :param observed: a callable that says what was seen
+        """
         try:
             self.wait_until(predicate, violation, timeout=15)
         except waiting.WaitTimeout:
-            self.must(False, violation, self.where(self.server))
+            self.must(False, violation, observed() if observed else
+                      self.where(self.server))
 
     def must_delete(self):
         """Delete the server, and see that nothing is left anywhere."""
