@@ -32,6 +32,11 @@ ERROR = 'error'
 # The vm_states in which Nova expects a guest to have a domain that runs.
 EXPECTED_TO_RUN = (ACTIVE, PAUSED)
 
+# The type of a live migration's record, and statuses that it ends with.
+LIVE_MIGRATION = 'live-migration'
+CANCELLED = 'cancelled'
+COMPLETED = 'completed'
+
 # Statuses of a live migration's record that say it has not ended.
 OPEN_STATUSES = ('accepted', 'queued', 'preparing', 'running',
                  'running (post-copy)')
@@ -210,7 +215,7 @@ class Facts(object):
             self._may_be_of_job(record) for record in self.records)
 
     def _may_be_of_job(self, record):
-        if record.source != self.host or record.status == 'completed':
+        if record.source != self.host or record.status == COMPLETED:
             return False
         job = self.observation.job
         elapsed = job.elapsed if job else None

@@ -30,6 +30,7 @@ from nova_migration_guard import facts
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import operations
+from nova_migration_guard import parts
 from nova_migration_guard import peers
 from nova_migration_guard import settle
 from nova_migration_guard import verdict
@@ -47,6 +48,8 @@ ASKED_AT_ONCE = 64
 @dataclasses.dataclass
 class Held(object):
     """An instance that waits to be settled.
+
+    Nothing is held in report mode.
 
     :ivar reason: why, in one sentence
     :ivar since: POSIX time at which it was first held
@@ -73,23 +76,22 @@ class Guard(object):
     """
 
     def __init__(self, host, migrations, actions, options):
+        error = host.libvirt_error()
         self.held: typing.Dict[str, Held] = {}
         self._host = host
         self._actions = actions
         self._options = options
-        error = host.libvirt_error()
         self._jobs = libvirt_jobs.LibvirtJobs(
             connections.Connections(host.connect, error), error,
             workers.Workers(options.libvirt_workers))
         self._journal = journal.Journal(options.journal_dir, host.name)
+        self._parts = parts.Parts(host, migrations, actions, self._jobs,
+                                  self._journal, options)
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
-            host, migrations, actions, self._jobs, self._journal, self.hold,
-            self.held, options)
-        self._settler = settle.Settler(
-            host, migrations, actions, self._jobs,
-            peers.Peers(host, workers.Workers(ASKED_AT_ONCE), options),
-            self._journal, options)
+            self._parts, self.hold, self.held)
+        self._settler = settle.Settler(self._parts, peers.Peers(
+            host, workers.Workers(ASKED_AT_ONCE), options))
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
         self._back_off = tenacity.wait_exponential(
             multiplier=options.settle_interval,
@@ -99,10 +101,6 @@ class Guard(object):
         # {uuid: task state} of the instances that Nova's start-up skipped
         self._skipped = {}
         self._stopped = threading.Event()
-
-    @property
-    def _enforces(self):
-        return self._options.mode == 'enforce'
 
     def start_up(self):
         """Judge every instance of the host and settle what is in flight.
@@ -137,7 +135,7 @@ class Guard(object):
                          {'verdict': ruling.verdict.value,
                           'reason': ruling.reason}, instance=instance)
                 in_flight.add(uuid)
-        if not self._enforces:
+        if not self._parts.enforces:
             self._judged.update(in_flight)
             return
         self._settle_each({uuid: seen[uuid] for uuid in in_flight},
@@ -203,6 +201,11 @@ class Guard(object):
         for uuid, error in errors.items():
             self.hold(uuid, 'it could not be settled: %s' % error)
 
+    @property
+    def _attempt_time(self):
+        """Seconds for one attempt outside the start: abort, look, ask."""
+        return self._options.abort_timeout + 2 * self._options.call_timeout
+
     def hold(self, uuid, reason):
         """Hold an instance until it is settled.
 
@@ -253,12 +256,10 @@ class Guard(object):
         :param delete: Nova's ``terminate_instance``
         """
         uuid = instance.uuid
-        if self._enforces:
-            # the task "deleting" waits for what is done here
-            self._settle_each({uuid: None}, self._options.abort_timeout +
-                              2 * self._options.call_timeout, starting=True)
+        # the task "deleting" waits for what is done here
+        self._settle_each({uuid: None}, self._attempt_time, starting=True)
         held = self.held.get(uuid)
-        if held is not None and self._enforces:
+        if held is not None:
             return self._actions.refuse_deletion(context, uuid, held.reason)
         return self._actions.delete_where_it_is(context, uuid, bdms, delete)
 
@@ -269,7 +270,7 @@ class Guard(object):
         :raises nova.exception.MigrationError: when it is held
         """
         held = self.held.get(instance.uuid)
-        if held is not None and self._enforces:
+        if held is not None:
             self._actions.refuse_start(held.reason)
 
     def may_initialise(self, instance):
@@ -288,7 +289,7 @@ class Guard(object):
                 # Nova read it before the guard settled it
                 instance.refresh()
             return True
-        if not self._enforces:
+        if not self._parts.enforces:
             return True
         self._skipped[uuid] = instance.task_state
         if uuid not in self.held:
@@ -322,10 +323,8 @@ class Guard(object):
         uuids = [uuid for uuid, held in list(self.held.items())
                  if now is None or held.next_attempt <= now]
         try:
-            if uuids and self._enforces:
-                self._settle_each(dict.fromkeys(uuids),
-                                  self._options.abort_timeout +
-                                  2 * self._options.call_timeout)
+            if uuids:
+                self._settle_each(dict.fromkeys(uuids), self._attempt_time)
         except Exception:
             LOG.exception('The held instances could not be settled; the next '
                           'attempt is in %s s.', self._options.settle_interval)

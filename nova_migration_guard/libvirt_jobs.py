@@ -329,11 +329,8 @@ class LibvirtJobs(object):
         """
         deadline = time.monotonic() + timeout
 
-        def abort_job():
-            with self._connections.lend() as connection:
-                connection.lookupByUUIDString(uuid).abortJob()
         try:
-            self._asks.call(uuid, timeout, abort_job)
+            self._call(uuid, timeout, 'abortJob')
         except Exception as e:
             LOG.info('abortJob for domain %s: %s', uuid, e)
         while True:
@@ -344,6 +341,14 @@ class LibvirtJobs(object):
                 return seen
             time.sleep(POLL_INTERVAL)
 
+    def _call(self, uuid, timeout, method, *args):
+        """Call a method of a domain, on a connection of its own."""
+        def call():
+            with self._connections.lend() as connection:
+                return getattr(
+                    connection.lookupByUUIDString(uuid), method)(*args)
+        return self._asks.call(uuid, timeout, call)
+
     def pause(self, uuid, timeout):
         """Pause a running domain.
 
@@ -353,10 +358,7 @@ class LibvirtJobs(object):
             answer by then
         :raises Exception: what the connection or libvirt raises
         """
-        def suspend():
-            with self._connections.lend() as connection:
-                connection.lookupByUUIDString(uuid).suspend()
-        self._asks.call(uuid, timeout, suspend)
+        self._call(uuid, timeout, 'suspend')
 
     def resume(self, uuid, timeout):
         """Let a paused domain run.
@@ -367,10 +369,7 @@ class LibvirtJobs(object):
             answer by then
         :raises Exception: what the connection or libvirt raises
         """
-        def resume():
-            with self._connections.lend() as connection:
-                connection.lookupByUUIDString(uuid).resume()
-        self._asks.call(uuid, timeout, resume)
+        self._call(uuid, timeout, 'resume')
 
     def xml(self, uuid, timeout, inactive=False):
         """Read a domain's XML, without secrets.
@@ -382,11 +381,8 @@ class LibvirtJobs(object):
             answer by then
         :raises Exception: what the connection or libvirt raises
         """
-        def read():
-            with self._connections.lend() as connection:
-                return connection.lookupByUUIDString(uuid).XMLDesc(
-                    XML_INACTIVE if inactive else 0)
-        return self._asks.call(uuid, timeout, read)
+        return self._call(uuid, timeout, 'XMLDesc',
+                          XML_INACTIVE if inactive else 0)
 
     def rest(self):
         """Keep no connection to libvirt open until the next question."""

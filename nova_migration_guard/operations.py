@@ -32,32 +32,15 @@ class Refused(Exception):
 class Operations(object):
     """The live migrations that leave one nova-compute's host.
 
-    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
-    :param migrations: a
-        :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
-    :param actions: an
-        :class:`nova_migration_guard.nova_host.actions.InstanceActions`
-    :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
-    :param journal: a :class:`nova_migration_guard.journal.Journal`
+    :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param hold: a callable that holds an instance: (uuid, reason)
     :param held: {UUID: :class:`nova_migration_guard.guard.Held`}
-    :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, actions, jobs, journal, hold, held,
-                 options):
-        self._host = host
-        self._migrations = migrations
-        self._actions = actions
-        self._jobs = jobs
-        self._journal = journal
+    def __init__(self, parts, hold, held):
+        self._parts = parts
         self._hold = hold
         self._held = held
-        self._options = options
-
-    @property
-    def _enforces(self):
-        return self._options.mode == 'enforce'
 
     def may_begin(self, context, dest, instance, block_migration, migration,
                   migrate_data):
@@ -74,24 +57,24 @@ class Operations(object):
             self._refuse(context, instance, migration, reason)
             return False
         try:
-            self._write(instance, lambda: self._journal.begin(
-                self._migrations.entry(
+            self._write(instance, lambda: self._parts.journal.begin(
+                self._parts.migrations.entry(
                     context, instance, migration, dest, block_migration,
                     migrate_data)))
         except Refused as e:
-            self._host.fail_migration(migration)
+            self._parts.host.fail_migration(migration)
             self._refuse(context, instance, migration, str(e))
             return False
         return True
 
     def _reason_to_refuse(self, instance, migration):
-        if not self._enforces:
+        if not self._parts.enforces:
             return None
         if instance.uuid in self._held:
             return 'the instance is held: %s' % (
                 self._held[instance.uuid].reason)
         try:
-            status = self._host.migration_status(migration)
+            status = self._parts.host.status_of(migration.id)
         except Exception as e:
             # the conductor is away: so Nova will find, too
             LOG.warning('The status of the migration cannot be read: %s', e,
@@ -111,7 +94,8 @@ class Operations(object):
         try:
             write()
         except Exception as e:
-            required = self._enforces and self._options.journal_required
+            required = (self._parts.enforces and
+                        self._parts.options.journal_required)
             log = LOG.error if required else LOG.warning
             log('The live migration %(does)s: %(error)s', {
                 'does': 'does not begin' if required else
@@ -123,17 +107,18 @@ class Operations(object):
     def _refuse(self, context, instance, migration, reason):
         LOG.warning('The live migration is refused: %s.', reason,
                     instance=instance)
-        fresh = self._host.instance(instance.uuid)
+        fresh = self._parts.host.instance(instance.uuid)
         if fresh is None:
-            return self._migrations.abandon([migration])
-        self._actions.fail(context, fresh, 'compute_live_migration', reason)
+            return self._parts.migrations.abandon([migration])
+        self._parts.actions.fail(
+            context, fresh, 'compute_live_migration', reason)
         if (fresh.uuid in self._held or
                 fresh.task_state not in (None, facts.MIGRATING) or
-                self._host.has_open_migration(fresh, migration)):
+                self._parts.host.has_open_migration(fresh, migration)):
             # the task state is not this migration's
-            self._migrations.withdraw(fresh, migration)
+            self._parts.migrations.withdraw(fresh, migration)
         else:
-            self._migrations.undo(fresh, [migration])
+            self._parts.migrations.undo(fresh, [migration])
 
     def prepared(self, instance, migrate_data, source_bdms):
         """Write down that the destination has prepared for a migration.
@@ -141,9 +126,9 @@ class Operations(object):
         :param source_bdms: the block device mappings from before that
         :raises Refused: when it must be written and cannot be
         """
-        self._write(instance, lambda: self._journal.advance(
+        self._write(instance, lambda: self._parts.journal.advance(
             instance.uuid, journals.PREPARED,
-            **self._migrations.prepared(migrate_data, source_bdms)))
+            **self._parts.migrations.prepared(migrate_data, source_bdms)))
 
     def started(self, instance):
         """Write down that libvirt is about to be asked to migrate.
@@ -152,12 +137,12 @@ class Operations(object):
         """
         changes = {}
         try:
-            changes['domain_xml'] = self._jobs.xml(
-                instance.uuid, self._options.call_timeout, inactive=True)
+            changes['domain_xml'] = self._parts.jobs.xml(
+                instance.uuid, self._parts.options.call_timeout, inactive=True)
         except Exception as e:
             LOG.warning("The domain's definition is not in the journal: %s",
                         e, instance=instance)
-        self._write(instance, lambda: self._journal.advance(
+        self._write(instance, lambda: self._parts.journal.advance(
             instance.uuid, journals.STARTED, **changes))
 
     def post_migration(self, instance, dest, run):
@@ -168,10 +153,10 @@ class Operations(object):
         :returns: what it returns
         """
         uuid = instance.uuid
-        if uuid in self._migrations.ending:
+        if uuid in self._parts.migrations.ending:
             return run()
         try:
-            self._journal.advance(uuid, journals.POST_MIGRATION)
+            self._parts.journal.advance(uuid, journals.POST_MIGRATION)
         except journals.JournalError as e:
             # nothing is as bad as not to go on from here
             LOG.error('%s', e, instance=instance)
@@ -182,7 +167,7 @@ class Operations(object):
                                 left)
 
     def _not_taken_over(self, uuid, dest):
-        instance = self._host.instance(uuid)
+        instance = self._parts.host.instance(uuid)
         if instance is not None and instance.host != dest:
             # to 26.x Nova goes on when the destination has failed
             return 'the instance on %s' % instance.host
@@ -195,7 +180,7 @@ class Operations(object):
         :returns: what it returns
         """
         uuid = instance.uuid
-        if uuid in self._migrations.ending:
+        if uuid in self._parts.migrations.ending:
             return run()
         result, error = self._outcome(run)
         left = None if error else self._checked(self._left_behind, uuid)
@@ -209,8 +194,8 @@ class Operations(object):
             return None, e
 
     def _left_behind(self, uuid):
-        entry = self._journal.entry(uuid)
-        return entry and self._migrations.left_behind(entry)
+        entry = self._parts.journal.entry(uuid)
+        return entry and self._parts.migrations.left_behind(entry)
 
     @staticmethod
     def _checked(look, *args):
@@ -228,7 +213,7 @@ class Operations(object):
         if error is None and left is None:
             self._end(instance)
             return result
-        if not self._enforces:
+        if not self._parts.enforces:
             if error is not None:
                 raise error
             return result
@@ -249,9 +234,10 @@ class Operations(object):
         :param migration_id: the ID of the migration's record
         """
         try:
-            entry = self._journal.entry(instance.uuid)
+            entry = self._parts.journal.entry(instance.uuid)
             if (entry is not None and entry.phase == journals.PREPARING and
-                    self._host.status_of(migration_id) == 'cancelled'):
+                    self._parts.host.status_of(
+                        migration_id) == facts.CANCELLED):
                 self._end(instance)
         except Exception as e:
             # the next start finds that nothing is left to be done
@@ -260,7 +246,7 @@ class Operations(object):
 
     def _end(self, instance):
         try:
-            self._journal.end(instance.uuid)
+            self._parts.journal.end(instance.uuid)
         except journals.JournalError as e:
             # the next start finds that nothing is left to be done
             LOG.error('%s', e, instance=instance)

@@ -51,28 +51,28 @@ class Peers(object):
         :returns: (:class:`nova_migration_guard.facts.Peer`, what the host was
             asked over or why it does not say)
         """
-        timeout = self._options.call_timeout
-        try:
-            answer = self._asks.call(
-                ('peer', instance.uuid), timeout,
-                self._ask_compute, instance, peer)
-            if answer is not Peer.THERE or not self._options.peer_libvirt:
-                return answer, 'nova-compute on %s' % peer
-        except Exception as e:
-            LOG.info('nova-compute on %(peer)s does not say whether the guest '
-                     'is there: %(error)s', {'peer': peer, 'error': e},
-                     instance=instance)
-            answer, reason = Peer.UNKNOWN, 'nova-compute on %s: %s' % (peer, e)
-        else:
-            reason = 'nova-compute on %s' % peer
-        if not self._options.peer_libvirt:
-            return answer, reason
+        answer, said = self._asked(
+            'nova-compute', self._ask_compute, instance, peer)
+        if not (self._options.peer_libvirt and
+                answer in (Peer.THERE, Peer.UNKNOWN)):
+            return answer, said
+        closer, also_said = self._asked(
+            'libvirt', self._ask_libvirt, instance, peer)
+        if closer is Peer.UNKNOWN:
+            return answer, '%s; %s' % (said, also_said)
+        return closer, also_said
+
+    def _asked(self, whom, ask, instance, peer):
+        said = '%s on %s' % (whom, peer)
         try:
             return self._asks.call(
-                ('peer libvirt', instance.uuid), timeout,
-                self._ask_libvirt, instance, peer), 'libvirt on %s' % peer
+                (whom, instance.uuid), self._options.call_timeout, ask,
+                instance, peer), said
         except Exception as e:
-            return answer, '%s; libvirt on %s: %s' % (reason, peer, e)
+            said = '%s: %s' % (said, e)
+            LOG.info('It is not known whether the guest is there: %s', said,
+                     instance=instance)
+            return Peer.UNKNOWN, said
 
     def _ask_compute(self, instance, peer):
         if not self._host.has_domain_at(instance, peer):

@@ -73,6 +73,10 @@ SPAWNING = 'spawning'
 _audited: typing.MutableSet = weakref.WeakSet()
 
 
+def _only_reports():
+    return CONF.migration_guard.mode == 'report'
+
+
 def remember(tracker, instance, migration):
     """Keep the instance of a live migration as it was when it was counted.
 
@@ -84,7 +88,7 @@ def remember(tracker, instance, migration):
     :param instance: its ``nova.objects.Instance``
     :param migration: its ``nova.objects.Migration``
     """
-    if (migration.migration_type == tracking.LIVE_MIGRATION and
+    if (migration.migration_type == facts.LIVE_MIGRATION and
             tracker.tracked_migrations.get(instance.uuid) is migration):
         migration.instance = instance
 
@@ -109,7 +113,7 @@ def keep_claims(devices, uuid, before, claimed):
     if not kept:
         return
     addresses = ', '.join(device.address for device in kept)
-    if CONF.migration_guard.mode == 'report':
+    if _only_reports():
         LOG.warning('The claim of %s is forgotten; it would be kept.',
                     addresses, instance_uuid=uuid)
         return
@@ -177,7 +181,7 @@ class Audit(object):
         """
         uuids = {migration.instance_uuid
                  for migration in self._migrations} - known
-        if not uuids or CONF.migration_guard.mode == 'report':
+        if not uuids or _only_reports():
             return {}
         found = {instance.uuid: instance for instance in
                  tracking.audited_instances(self._context, uuids)}
@@ -191,7 +195,7 @@ class Audit(object):
 
     def _count_unshelved(self):
         """Count what Nova takes for offloaded still."""
-        if CONF.migration_guard.mode == 'report':
+        if _only_reports():
             return
         for instance in self._instances:
             if (instance.vm_state == SHELVED_OFFLOADED and
@@ -236,7 +240,7 @@ class Audit(object):
                 return
 
     def _is_arriving(self, instance, migration):
-        return (migration.migration_type == tracking.LIVE_MIGRATION and
+        return (migration.migration_type == facts.LIVE_MIGRATION and
                 migration.status in facts.OPEN_STATUSES and
                 migration.dest_compute in (None, self._tracker.host))
 
@@ -250,7 +254,7 @@ class Audit(object):
     @staticmethod
     def _may_keep(instance, why):
         """Say in the log what is missing, and tell whether to add it."""
-        if CONF.migration_guard.mode == 'report':
+        if _only_reports():
             LOG.warning('The resource audit has missed the instance, which '
                         '%s; its resources would be kept.', why,
                         instance=instance)

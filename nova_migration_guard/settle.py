@@ -40,26 +40,13 @@ ENDINGS = (Verdict.UNDO, Verdict.ROLL_BACK, Verdict.FINISH, Verdict.CLOSE)
 class Settler(object):
     """Settles instances of one host, one at a time.
 
-    :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
-    :param migrations: a
-        :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
-    :param actions: an
-        :class:`nova_migration_guard.nova_host.actions.InstanceActions`
-    :param jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
+    :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param peers: a :class:`nova_migration_guard.peers.Peers`
-    :param journal: a :class:`nova_migration_guard.journal.Journal`
-    :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, actions, jobs, peers, journal,
-                 options):
-        self._host = host
-        self._migrations = migrations
-        self._actions = actions
-        self._jobs = jobs
+    def __init__(self, parts, peers):
+        self._parts = parts
         self._peers = peers
-        self._journal = journal
-        self._options = options
 
     def know(self, instance, observation, records, entry):
         """Put one instance's facts together, without the destination's.
@@ -73,14 +60,14 @@ class Settler(object):
         :returns: a :class:`nova_migration_guard.facts.Facts`
         """
         known = facts.Facts(
-            host=self._host.name, instance_host=instance.host,
+            host=self._parts.host.name, instance_host=instance.host,
             vm_state=instance.vm_state, task_state=instance.task_state,
             records=tuple(records), observation=observation,
             observed_at=time.time(), phase=entry.phase if entry else None,
             journaled_destination=entry.destination if entry else None)
         if known.needs_all_records:
             known = dataclasses.replace(
-                known, records=tuple(self._host.records(instance.uuid)))
+                known, records=tuple(self._parts.host.records(instance.uuid)))
         return known
 
     def settle(self, uuid, timeout, observation=None, starting=False):
@@ -95,7 +82,8 @@ class Settler(object):
             HOLD when the instance is not settled
         :raises Exception: what Nova or libvirt raise
         """
-        attempt = _Attempt(self, uuid, timeout, starting)
+        attempt = _Attempt(self._parts, self._peers, self.know, uuid, timeout,
+                           starting)
         return attempt.settle(observation)
 
 
@@ -105,27 +93,22 @@ class _Attempt(object):
     _instance: typing.Any
     _known: facts.Facts
 
-    def __init__(self, settler, uuid, timeout, starting):
-        self._host = settler._host
-        self._migrations = settler._migrations
-        self._actions = settler._actions
-        self._jobs = settler._jobs
-        self._peers = settler._peers
-        self._journal = settler._journal
-        self._options = settler._options
-        self._know = settler.know
+    def __init__(self, parts, peers, know, uuid, timeout, starting):
+        self._parts = parts
+        self._peers = peers
+        self._know = know
         self._uuid = uuid
         self._timeout = timeout
         self._starting = starting
         self._entry = None
 
     def settle(self, observation):
-        self._entry = self._journal.entry(self._uuid)
+        self._entry = self._parts.journal.entry(self._uuid)
         if not self._read_instance():
             return self._abandon()
         ruling = self._judge(observation or self._observe())
         if ruling.refuse and not self._known.moved:
-            self._host.make_busy(self._instance)
+            self._parts.host.make_busy(self._instance)
         if ruling.verdict is Verdict.ABORT:
             ruling = self._abort()
         if ruling.verdict is Verdict.ASK:
@@ -135,25 +118,26 @@ class _Attempt(object):
         return ruling
 
     def _abandon(self):
-        self._migrations.abandon(self._migrations_to_end())
-        self._journal.end(self._uuid)
+        self._parts.migrations.abandon(self._migrations_to_end())
+        self._parts.journal.end(self._uuid)
         return GONE
 
     def _migrations_to_end(self):
-        return self._host.migrations_to_end(
+        return self._parts.host.migrations_to_end(
             self._uuid, self._entry.migration if self._entry else None)
 
     def _read_instance(self):
-        self._instance = self._host.instance(self._uuid)
+        self._instance = self._parts.host.instance(self._uuid)
         return self._instance is not None
 
     def _observe(self):
-        return self._jobs.observe(self._uuid, self._options.call_timeout)
+        return self._parts.jobs.observe(
+            self._uuid, self._parts.options.call_timeout)
 
     def _judge(self, observation):
         self._known = self._know(
-            self._instance, observation, self._host.open_records(self._uuid),
-            self._entry)
+            self._instance, observation,
+            self._parts.host.open_records(self._uuid), self._entry)
         if (self._known.job is facts.Job.OUTGOING and
                 observation.job.copies_memory and self._known.destination):
             self._known = dataclasses.replace(
@@ -169,7 +153,7 @@ class _Attempt(object):
         return ruling
 
     def _abort(self):
-        observation = self._jobs.abort(self._uuid, self._timeout)
+        observation = self._parts.jobs.abort(self._uuid, self._timeout)
         if not self._read_instance():
             return self._abandon()
         ruling = self._judge(observation)
@@ -194,31 +178,30 @@ class _Attempt(object):
                 return verdict.Ruling(
                     Verdict.HOLD, '%s; the task "%s" has to end first' % (
                         ruling.reason, former))
-            self._host.take_over(self._instance)
-        with self._actions.settlement(self._uuid, ruling):
+            self._parts.host.take_over(self._instance)
+        with self._parts.actions.settlement(self._uuid, ruling):
             self._carry_out(ruling.verdict)
-        self._journal.end(self._uuid)
+        self._parts.journal.end(self._uuid)
         if former not in (None, facts.MIGRATING) and not self._known.moved:
-            self._host.give_back_task(self._uuid, former)
+            self._parts.host.give_back_task(self._uuid, former)
         return ruling
 
     def _carry_out(self, what):
         instance, entry = self._instance, self._entry
         migrations = self._migrations_to_end()
-        if what is Verdict.UNDO:
-            self._undo_pause()
-            self._migrations.undo(instance, migrations)
-        elif what is Verdict.ROLL_BACK:
-            self._undo_pause()
-            self._migrations.roll_back(
-                instance, entry, migrations, self._live_xml())
+        if what is Verdict.CLOSE:
+            self._parts.migrations.close(instance, entry, migrations)
         elif what is Verdict.FINISH:
-            self._host.restore_vm_state(instance, self._vm_state(False))
-            self._migrations.finish(instance, entry, migrations)
+            self._parts.host.restore_vm_state(instance, self._vm_state(False))
+            self._parts.migrations.finish(instance, entry, migrations)
         else:
-            self._migrations.close(instance, entry, migrations)
-        if what in (Verdict.UNDO, Verdict.ROLL_BACK):
-            self._host.restore_vm_state(instance, self._vm_state(True))
+            self._undo_pause()
+            if what is Verdict.UNDO:
+                self._parts.migrations.undo(instance, migrations)
+            else:
+                self._parts.migrations.roll_back(
+                    instance, entry, migrations, self._live_xml())
+            self._parts.host.restore_vm_state(instance, self._vm_state(True))
 
     def _vm_state(self, stays):
         """What the vm_state was before an error took its place.
@@ -238,17 +221,18 @@ class _Attempt(object):
     def _undo_pause(self):
         """Let the guest run, or not, as Nova's record says."""
         state = self._known.observation.state
-        timeout = self._options.call_timeout
+        timeout = self._parts.options.call_timeout
         paused = facts.PAUSED in (
             self._instance.vm_state,
             self._entry.vm_state if self._entry is not None else None)
         if paused and state == libvirt_jobs.State.RUNNING:
             # an aborted migration resumes the guest, whoever had paused it
-            self._jobs.pause(self._uuid, timeout)
+            self._parts.jobs.pause(self._uuid, timeout)
         elif not paused and self._known.guest is facts.Guest.SUSPENDED:
-            self._jobs.resume(self._uuid, timeout)
+            self._parts.jobs.resume(self._uuid, timeout)
 
     def _live_xml(self):
         if self._known.guest in (facts.Guest.HERE, facts.Guest.SUSPENDED):
-            return self._jobs.xml(self._uuid, self._options.call_timeout)
+            return self._parts.jobs.xml(
+                self._uuid, self._parts.options.call_timeout)
         return None

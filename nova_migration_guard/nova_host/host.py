@@ -26,12 +26,9 @@ from nova_migration_guard import facts
 
 LOG = logging.getLogger(__name__)
 
-LIVE_MIGRATION = 'live-migration'
-
 # What ComputeManager.init_host loads with its instances, on any release.
 _INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
                         'numa_topology', 'flavor']
-
 
 # Where libvirtd listens, by the transport of a URI.
 _LIBVIRT_PORTS = {'tls': 16514, 'tcp': 16509, 'ssh': 22}
@@ -116,8 +113,9 @@ class NovaHost(object):
         except exception.InstanceNotFound:
             return False
         except (exception.ConsoleNotAvailable,
-                exception.ConsoleLogOutputException):
-            return True
+                exception.ConsoleLogOutputException) as e:
+            LOG.debug('There is a domain without a console: %s', e,
+                      instance=instance)
         return True
 
     def runs_at(self, instance, peer):
@@ -185,7 +183,7 @@ class NovaHost(object):
     def _migrations(**filters):
         found = objects.MigrationList.get_by_filters(
             nova_context.get_admin_context(),
-            dict(filters, migration_type=LIVE_MIGRATION))
+            dict(filters, migration_type=facts.LIVE_MIGRATION))
         return sorted(found, key=lambda migration: migration.id)
 
     def instance(self, uuid):
@@ -209,13 +207,6 @@ class NovaHost(object):
         """
         return objects.Migration.get_by_id(
             nova_context.get_admin_context(), migration_id).status
-
-    def migration_status(self, migration):
-        """Read a migration's status afresh.
-
-        :param migration: a ``nova.objects.Migration``
-        """
-        return self.status_of(migration.id)
 
     @staticmethod
     def fail_migration(migration):

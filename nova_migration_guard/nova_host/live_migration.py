@@ -35,11 +35,6 @@ LOG = logging.getLogger(__name__)
 
 Unsettled = plans.Unsettled
 
-# Statuses of a migration record.
-CANCELLED = 'cancelled'
-COMPLETED = 'completed'
-ERROR = 'error'
-
 
 def _addresses(domain_xml):
     """The MAC and PCI addresses of a domain's devices."""
@@ -147,7 +142,7 @@ class LiveMigrations(object):
         with self._ending(instance):
             self._roll_back(context, instance, plan)
         self._take_back_allocation(context, instance, migrations)
-        self._end(context, migrations, CANCELLED)
+        self._end(context, migrations, facts.CANCELLED)
 
     @staticmethod
     def _of_plan(plan, entry, migrations):
@@ -161,7 +156,7 @@ class LiveMigrations(object):
 
     def _roll_back(self, context, instance, plan):
         method = self._manager._rollback_live_migration
-        kwargs = {'migration_status': CANCELLED,
+        kwargs = {'migration_status': facts.CANCELLED,
                   'source_bdms': self._without_attachments(plan.source_bdms)}
         if 'pre_live_migration' in inspect.signature(method).parameters:
             # 24.2.1: leave volumes and interfaces alone. They are settled
@@ -177,17 +172,13 @@ class LiveMigrations(object):
         Every one is the source's by now, and 20.x deletes what it is given.
         """
         copies = source_bdms.obj_clone()
-        for bdm in copies:
-            if bdm.is_volume:
-                bdm.attachment_id = None
+        for bdm in plans.volumes(copies).values():
+            bdm.attachment_id = None
         return copies
 
     def _give_back_volumes(self, context, instance, plan):
-        sources = {bdm.volume_id: bdm for bdm in plan.source_bdms
-                   if bdm.is_volume}
-        current = {bdm.volume_id: bdm
-                   for bdm in plans.bdms(context, instance.uuid)
-                   if bdm.is_volume}
+        sources = plans.volumes(plan.source_bdms)
+        current = plans.volumes(plans.bdms(context, instance.uuid))
         if set(sources) != set(current):
             raise Unsettled('its volumes are not those that it had when the '
                             'migration began')
@@ -241,13 +232,13 @@ class LiveMigrations(object):
         context = nova_context.get_admin_context()
         if self._allocations(context, entry.migration):
             return 'an allocation of the migration'
-        sources = {bdm.volume_id: bdm.attachment_id
-                   for bdm in self._plans.source_bdms(context, entry)
-                   if bdm.is_volume}
-        for bdm in plans.bdms(context, entry.instance):
-            if bdm.is_volume and bdm.attachment_id != sources.get(
-                    bdm.volume_id):
-                return 'volume %s attached to the destination' % bdm.volume_id
+        sources = {
+            volume_id: bdm.attachment_id for volume_id, bdm in plans.volumes(
+                self._plans.source_bdms(context, entry)).items()}
+        current = plans.volumes(plans.bdms(context, entry.instance))
+        for volume_id, bdm in current.items():
+            if bdm.attachment_id != sources.get(volume_id):
+                return 'volume %s attached to the destination' % volume_id
         return None
 
     def undo(self, instance, migrations):
@@ -277,7 +268,7 @@ class LiveMigrations(object):
             instance.save(expected_task_state=[facts.MIGRATING])
         else:
             instance.save()
-        self._end(context, migrations, CANCELLED)
+        self._end(context, migrations, facts.CANCELLED)
 
     def abandon(self, migrations):
         """End the live migrations of an instance that is deleted.
@@ -287,7 +278,7 @@ class LiveMigrations(object):
         """
         context = nova_context.get_admin_context()
         self._delete_allocations(context, migrations)
-        self._end(context, migrations, CANCELLED)
+        self._end(context, migrations, facts.CANCELLED)
 
     def withdraw(self, instance, migration):
         """End a live migration that was refused; leave the instance alone.
@@ -300,7 +291,7 @@ class LiveMigrations(object):
         if self._allocations(context, migration.uuid):
             # what the instance had before the conductor took it
             self._manager._revert_allocation(context, instance, migration)
-        self._end(context, [migration], CANCELLED)
+        self._end(context, [migration], facts.CANCELLED)
 
     # ---- finish
 
@@ -373,20 +364,20 @@ class LiveMigrations(object):
         if plan is not None:
             kept = {bdm.attachment_id
                     for bdm in plans.bdms(context, instance.uuid)}
-            for bdm in plan.source_bdms:
-                if (bdm.is_volume and bdm.attachment_id and
-                        bdm.attachment_id not in kept):
+            for bdm in plans.volumes(plan.source_bdms).values():
+                if bdm.attachment_id and bdm.attachment_id not in kept:
                     self._delete_attachment(context, bdm.attachment_id)
         self._delete_allocations(context, migrations)
         arrived = [migration for migration in migrations
                    if migration.dest_compute == instance.host]
         others = [migration for migration in migrations
                   if migration not in arrived[-1:]]
-        self._end(context, others, CANCELLED)
+        self._end(context, others, facts.CANCELLED)
         for migration in arrived[-1:]:
             # stock Nova may have given it another end too early
             migration.status = (
-                ERROR if instance.vm_state == ERROR else COMPLETED)
+                facts.ERROR if instance.vm_state == facts.ERROR else
+                facts.COMPLETED)
             migration.save()
 
     @staticmethod

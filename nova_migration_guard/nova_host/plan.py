@@ -59,8 +59,13 @@ def bdms(context, uuid):
     return objects.BlockDeviceMappingList.get_by_instance_uuid(context, uuid)
 
 
-def _primitive(versioned_object):
-    return versioned_object.obj_to_primitive()
+def volumes(mappings):
+    """The block device mappings that are volumes of Cinder.
+
+    :param mappings: a ``nova.objects.BlockDeviceMappingList``
+    :returns: {volume ID: ``nova.objects.BlockDeviceMapping``}
+    """
+    return {bdm.volume_id: bdm for bdm in mappings if bdm.is_volume}
 
 
 def _restored(primitive, context):
@@ -103,8 +108,8 @@ class Plans(object):
             source=self._manager.host, destination=destination,
             vm_state=instance.vm_state, request_id=context.request_id,
             begun=time.time(), block_migration=bool(block_migration),
-            migrate_data=_primitive(migrate_data),
-            source_bdms=_primitive(bdms(context, instance.uuid)))
+            migrate_data=migrate_data.obj_to_primitive(),
+            source_bdms=bdms(context, instance.uuid).obj_to_primitive())
 
     @staticmethod
     def prepared(migrate_data, source_bdms):
@@ -112,9 +117,9 @@ class Plans(object):
 
         :returns: fields of :class:`nova_migration_guard.journal.Entry`
         """
-        changes = {'migrate_data': _primitive(migrate_data)}
+        changes = {'migrate_data': migrate_data.obj_to_primitive()}
         if source_bdms is not None:
-            changes['source_bdms'] = _primitive(source_bdms)
+            changes['source_bdms'] = source_bdms.obj_to_primitive()
         return changes
 
     def plan(self, context, instance, entry, migrations):
@@ -190,9 +195,8 @@ class Plans(object):
 
     def _rebuilt_bdms(self, context, instance, status):
         rebuilt = bdms(context, instance.uuid)
-        for bdm in rebuilt:
-            if bdm.is_volume:
-                self._rebuild_bdm(context, instance, bdm, status)
+        for bdm in volumes(rebuilt).values():
+            self._rebuild_bdm(context, instance, bdm, status)
         return rebuilt
 
     def _rebuild_bdm(self, context, instance, bdm, status):

@@ -14,7 +14,6 @@
 
 from nova import objects
 
-LIVE_MIGRATION = 'live-migration'
 RESIZE_REVERTING = 'resize_reverting'
 
 # What ResourceTracker._update_available_resource loads with its instances.
