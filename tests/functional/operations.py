@@ -106,6 +106,18 @@ class Operations(object):
             return True
         return False
 
+    def delete(self, server):
+        """Delete a server, and see it gone from the API."""
+        self.api.delete_server(server['id'])
+
+        def gone():
+            try:
+                self.api.get_server(server['id'])
+            except api_client.OpenStackApiNotFoundException:
+                return True
+            return False
+        self.wait_until(gone, 'the server is deleted')
+
     def evacuate(self, server, host):
         """Rebuild a server of a dead host elsewhere, running."""
         # from 2.95 an evacuated server is left stopped

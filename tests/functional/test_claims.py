@@ -52,7 +52,7 @@ class TwoClaimsOfOneMove(arrival.ArrivalTestCase):
 
     @properties.held(stock=CLAIM_LOST)
     def test_both_are_free_in_the_end(self):
-        self._delete(self.server)
+        self.delete(self.server)
         self.audit('host-b')
         self.must(set(self._states()) == {'available'}, CLAIM_LOST,
                   self.devices('host-b'))

@@ -12,7 +12,6 @@
 
 """An instance arrives on a host while its audit runs (bug 1896463)."""
 
-from nova.tests.functional.api import client as api_client
 from nova.virt.libvirt import driver
 
 from tests.functional import cloud
@@ -87,17 +86,6 @@ class ArrivalTestCase(cloud.CloudTestCase):
         self.audit(host)
         self.assertEqual({('available', None)},
                          set(self.devices(host).values()))
-
-    def _delete(self, server):
-        self.api.delete_server(server['id'])
-
-        def gone():
-            try:
-                self.api.get_server(server['id'])
-            except api_client.OpenStackApiNotFoundException:
-                return True
-            return False
-        self.wait_until(gone, 'the server is deleted')
 
     def _race(self, server, owner, step, is_open=True):
         """Let B's audit sleep over the arrival.
@@ -182,7 +170,7 @@ class EvacuationRacesAudit(ArrivalTestCase):
         server = self._evacuate(first, racing=True)
         self.revive_host('host-a')
         self._must_be_free('host-a')
-        self._delete(server)
+        self.delete(server)
         self._must_be_free('host-b')
 
 
@@ -224,5 +212,5 @@ class LiveMigrationRacesAudit(ArrivalTestCase):
     def test_nothing_is_kept(self):
         server = self._migrate(racing=True)
         self._must_be_free('host-a')
-        self._delete(server)
+        self.delete(server)
         self._must_be_free('host-b')

@@ -134,5 +134,5 @@ class AuditBeforeRevertIsFinished(arrival.ArrivalTestCase):
         self._race()
         self._revert()
         self._must_be_free('host-b')
-        self._delete(self.server)
+        self.delete(self.server)
         self._must_be_free('host-a')

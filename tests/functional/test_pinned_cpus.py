@@ -96,7 +96,7 @@ class PinnedGuestArrives(arrival.ArrivalTestCase):
         """The CPU is free again when the guest is gone."""
         self._migrate_across_audit()
         cpus = self._cpus(self.server)
-        self._delete(self.server)
+        self.delete(self.server)
         self._must_audit('host-b')
         self.assertEqual(cpus, self._cpus(
             self.boot('host-b', flavor=self.flavor)))

@@ -26,6 +26,7 @@ from nova.volume import cinder
 from oslo_serialization import jsonutils
 
 from tests.functional import crashes
+from tests.functional import migration_job
 from tests.functional import releases
 from tests.functional import settlement
 
@@ -135,14 +136,21 @@ class ServicesAway(HeldTestCase):
 class NobodyRestarted(HeldTestCase):
     """nova-compute on A lives on, and the migration goes wrong."""
 
-    def _break(self, owner, name, error):
-        """Let a method fail, until :meth:`mend`."""
-        self.outage = self.away(error, (owner, name))
+    def _break(self, end, owner, name, error):
+        """Let a method fail from mid migration on, and the migration end.
 
-    def _complete(self):
-        self.job = self.begin_migration(self.server, 'host-b')
-        self.job.complete()
+        :param end: how it ends, a method of the MigrationJob
+        """
+        job = self.begin_migration(self.server, 'host-b')
+        self.outage = self.away(error, (owner, name))
+        end(job)
         self.wait_until(lambda: self.held('host-a'), 'it is held')
+
+    def _must_be_rolled_back(self):
+        self.outage.come_back()
+        self.settle('host-a')
+        self.must_be_as_before()
+        self.must_live_on()
 
     def _must_be_finished(self):
         self.outage.come_back()
@@ -152,46 +160,31 @@ class NobodyRestarted(HeldTestCase):
         self.must_delete()
 
     def test_destination_is_away_at_switch_over(self):
-        self.job = self.begin_migration(self.server, 'host-b')
-        self._break(rpcapi.ComputeAPI,
+        self._break(migration_job.MigrationJob.complete, rpcapi.ComputeAPI,
                     'post_live_migration_at_destination',
                     exception.NovaException('no answer from host-b'))
-        self.job.complete()
-        self.wait_until(lambda: self.held('host-a'), 'it is held')
         self.assertEqual(('active', 'migrating', 'host-a'),
                          self.nova_says(self.server))
         self._must_be_finished()
 
     def test_post_migration_fails_on_the_source(self):
-        self.job = self.begin_migration(self.server, 'host-b')
-        self._break(neutron.API, 'migrate_instance_start',
+        self._break(migration_job.MigrationJob.complete, neutron.API,
+                    'migrate_instance_start',
                     exception.NovaException('Neutron is away'))
-        self.job.complete()
-        self.wait_until(lambda: self.held('host-a'), 'it is held')
         self._must_be_finished()
 
     def test_rollback_fails(self):
-        self.job = self.begin_migration(self.server, 'host-b')
-        self._break(neutron.API, 'setup_networks_on_host',
+        self._break(migration_job.MigrationJob.fail, neutron.API,
+                    'setup_networks_on_host',
                     exception.NovaException('Neutron is away'))
-        self.job.fail()
-        self.wait_until(lambda: self.held('host-a'), 'it is held')
-        self.outage.come_back()
-        self.settle('host-a')
-        self.must_be_as_before()
-        self.must_live_on()
+        self._must_be_rolled_back()
 
     def test_rollback_leaves_an_attachment(self):
         """Nova logs what Cinder answers, and goes on."""
-        self.job = self.begin_migration(self.server, 'host-b')
-        self._break(cinder.API, 'attachment_delete',
+        self._break(migration_job.MigrationJob.fail, cinder.API,
+                    'attachment_delete',
                     exception.CinderConnectionFailed(reason='away'))
-        self.job.fail()
-        self.wait_until(lambda: self.held('host-a'), 'it is held')
-        self.outage.come_back()
-        self.settle('host-a')
-        self.must_be_as_before()
-        self.must_live_on()
+        self._must_be_rolled_back()
 
 
 class Journal(HeldTestCase):

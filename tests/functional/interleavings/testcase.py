@@ -13,7 +13,6 @@
 """All interleavings of one move, in one cloud."""
 
 from nova import context as nova_context
-from nova.tests.functional.api import client as api_client
 
 from tests.functional import cloud
 from tests.functional.interleavings import exploring
@@ -74,17 +73,6 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         service = self.api.get_services(host=host, binary='nova-compute')[0]
         self.api.put_service(service['id'], {
             'status': 'enabled' if enabled else 'disabled'})
-
-    def delete(self, server):
-        self.api.delete_server(server['id'])
-
-        def gone():
-            try:
-                self.api.get_server(server['id'])
-            except api_client.OpenStackApiNotFoundException:
-                return True
-            return False
-        self.wait_until(gone, 'the server is deleted')
 
     def audit(self, host):
         """Run one audit.

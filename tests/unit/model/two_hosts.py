@@ -23,21 +23,12 @@ import types
 from nova_migration_guard import facts
 from nova_migration_guard import guard
 from nova_migration_guard import journal
-from nova_migration_guard import libvirt_jobs
+
+from tests.unit.model import libvirt
 
 UUID = '6d8a2b0e-4c1c-4a53-9f5b-0c1d3a1f7e11'
-XML = '<domain><devices/></domain>'
 #: What a migration takes, and its end gives back.
 TAKEN = frozenset(['allocation', 'binding', 'attachment', 'folder'])
-
-
-class LibvirtError(Exception):
-    def __init__(self, code):
-        super(LibvirtError, self).__init__('libvirt error %d' % code)
-        self._code = code
-
-    def get_error_code(self):
-        return self._code
 
 
 class Away(Exception):
@@ -206,11 +197,11 @@ class Process(object):
 
     def connect(self):
         self.call()
-        return Connection(self)
+        return libvirt.Connection(self, UUID)
 
     @staticmethod
     def libvirt_error():
-        return LibvirtError
+        return libvirt.LibvirtError
 
     def instances(self):
         self.call()
@@ -394,80 +385,3 @@ class Actions(object):
     @staticmethod
     def refuse_start(reason):
         raise Away(reason)
-
-
-class Connection(object):
-    """The libvirt of one process's host."""
-
-    def __init__(self, process):
-        self._process = process
-
-    def _here(self):
-        return self._process.world.domains.get(self._process.name)
-
-    def getLibVersion(self):
-        self._process.call()
-        return 9000000
-
-    def close(self):
-        return 0
-
-    def listAllDomains(self, flags):
-        self._process.call()
-        return [self] if self._here() else []
-
-    def lookupByUUIDString(self, uuid):
-        self._process.call()
-        if not self._here():
-            raise LibvirtError(libvirt_jobs.NO_DOMAIN)
-        return self
-
-    def UUIDString(self):
-        return UUID
-
-    def isPersistent(self):
-        return 1
-
-    def isActive(self):
-        return int(self._here() != 'off')
-
-    def XMLDesc(self, flags):
-        return XML
-
-    def state(self, flags):
-        self._process.call()
-        states = libvirt_jobs.State
-        return {'running': [states.RUNNING, 1],
-                'paused': [states.PAUSED, 1],
-                'off': [states.SHUTOFF,
-                        libvirt_jobs.ShutoffReason.SHUTDOWN],
-                'incoming': [states.PAUSED,
-                             libvirt_jobs.PausedReason.MIGRATION],
-                None: [states.SHUTOFF,
-                       libvirt_jobs.ShutoffReason.MIGRATED]}[self._here()]
-
-    def jobStats(self, flags):
-        self._process.call()
-        job = self._process.world.job
-        if job is None:
-            return {'type': 0}
-        if job.destination == self._process.name:
-            raise LibvirtError(libvirt_jobs.OPERATION_UNSUPPORTED)
-        return {'type': 2, 'operation': 5}
-
-    def blockJobInfo(self, disk, flags):
-        return {}
-
-    def abortJob(self):
-        self._process.call()
-        if self._process.world.aborts and self._process.world.job:
-            self._process.world.fail()
-        return 0
-
-    def suspend(self):
-        self._process.call()
-        self._process.world.domains[self._process.name] = 'paused'
-
-    def resume(self):
-        self._process.call()
-        self._process.world.domains[self._process.name] = 'running'
