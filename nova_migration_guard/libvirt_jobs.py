@@ -26,9 +26,10 @@ import dataclasses
 import enum
 import time
 import typing
-from xml.etree import ElementTree
 
 from oslo_log import log as logging
+
+from nova_migration_guard import domain_xml
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +41,12 @@ OPERATION_INVALID = 55
 OPERATION_UNSUPPORTED = 84
 
 # virDomainXMLFlags
+XML_SECURE = 1
 XML_INACTIVE = 2
+
+# virDomainBlockJobAbortFlags, virDomainBlockResizeFlags
+ABORT_ASYNC = 1
+RESIZE_BYTES = 1
 
 # How often a job that was aborted is looked at until it is gone, in seconds.
 # A cancelled mirror takes 0.07 to 0.24 s to go away.
@@ -146,9 +152,15 @@ class DomainJob(object):
 
 @dataclasses.dataclass(frozen=True)
 class BlockJob(object):
-    """A running block job: ``disk`` is the target name, for example vda."""
+    """A running block job.
+
+    :ivar disk: the target name, for example vda
+    :ivar type: a :class:`BlockJobType`
+    :ivar target: what a copy or an active commit writes to, if it does
+    """
     disk: str
     type: int
+    target: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +173,7 @@ class Observation(object):
     :ivar persistent: whether it stays defined when it stops
     :ivar job: a :class:`DomainJob`
     :ivar block_jobs: a tuple of :class:`BlockJob`
+    :ivar disks: a tuple of :class:`nova_migration_guard.domain_xml.Disk`
     :ivar trouble: why something is None
     """
     present: typing.Optional[bool] = None
@@ -169,10 +182,11 @@ class Observation(object):
     persistent: typing.Optional[bool] = None
     job: typing.Optional[DomainJob] = None
     block_jobs: typing.Optional[typing.Tuple[BlockJob, ...]] = None
+    disks: typing.Optional[typing.Tuple[domain_xml.Disk, ...]] = None
     trouble: str = ''
 
 
-ABSENT = Observation(present=False, job=DomainJob(), block_jobs=())
+ABSENT = Observation(present=False, job=DomainJob(), block_jobs=(), disks=())
 
 
 class _Look(object):
@@ -209,10 +223,11 @@ class _Look(object):
 
     def _ask(self, domain):
         self._learn_state(domain)
+        disks = domain_xml.disks(domain.XMLDesc(0))
+        self._learn(disks=disks)
         if self._seen.state in (State.SHUTOFF, State.CRASHED, State.NOSTATE):
             self._learn(job=DomainJob(), block_jobs=())
             return
-        disks = _disks(domain.XMLDesc(0))
         job = self._job(domain)
         # A migration that ended since the first look has taken the guest
         # away: the state that goes with "no job" is the one after it.
@@ -250,17 +265,10 @@ class _Look(object):
     def _block_jobs(domain, disks):
         for disk in disks:
             # {} or None: no job (a fact about now, not a success)
-            info = domain.blockJobInfo(disk, 0)
+            info = domain.blockJobInfo(disk.dev, 0)
             if info and info.get('type'):
-                yield BlockJob(disk, _member(BlockJobType, info['type']))
-
-
-def _disks(xml):
-    """The target names of a domain's disks, media drives left out."""
-    return [target.get('dev')
-            for disk in ElementTree.fromstring(xml).findall('./devices/disk')
-            if disk.get('device', 'disk') in ('disk', 'lun')
-            for target in disk.findall('target')]
+                yield BlockJob(disk.dev, _member(BlockJobType, info['type']),
+                               disk.mirror)
 
 
 class LibvirtJobs(object):
@@ -333,11 +341,41 @@ class LibvirtJobs(object):
             self._call(uuid, timeout, 'abortJob')
         except Exception as e:
             LOG.info('abortJob for domain %s: %s', uuid, e)
+        return self._until(uuid, deadline, lambda seen: (
+            seen.job is not None and not seen.job.active))
+
+    def abort_block_jobs(self, uuid, jobs, timeout):
+        """Abort block jobs of a domain without pivot, and see them gone.
+
+        What the calls return or raise is logged and otherwise ignored: only
+        what libvirt says afterwards counts.
+
+        :param uuid: the domain's UUID
+        :param jobs: the :class:`BlockJob` to abort, of disks that have one
+        :param timeout: seconds until all of them must be gone
+        :returns: the last :class:`Observation`, whose ``block_jobs`` tells
+        """
+        deadline = time.monotonic() + timeout
+        disks = {job.disk for job in jobs}
+        for job in jobs:
+            try:
+                # a backup is a domain job as well, and ends only as such
+                call = (('abortJob',) if job.type == BlockJobType.BACKUP else
+                        ('blockJobAbort', job.disk, ABORT_ASYNC))
+                self._call(uuid, deadline - time.monotonic(), *call)
+            except Exception as e:
+                LOG.info('Abort of the block job on disk %s of domain %s: %s',
+                         job.disk, uuid, e)
+        return self._until(uuid, deadline, lambda seen: (
+            seen.block_jobs is not None and
+            not disks.intersection(job.disk for job in seen.block_jobs)))
+
+    def _until(self, uuid, deadline, gone):
+        """Look at a domain until something is gone, or the time is over."""
         while True:
             left = deadline - time.monotonic()
             seen = self.observe(uuid, max(left, POLL_INTERVAL))
-            gone = seen.job is not None and not seen.job.active
-            if gone or left <= 0:
+            if gone(seen) or left <= 0:
                 return seen
             time.sleep(POLL_INTERVAL)
 
@@ -371,18 +409,60 @@ class LibvirtJobs(object):
         """
         self._call(uuid, timeout, 'resume')
 
-    def xml(self, uuid, timeout, inactive=False):
-        """Read a domain's XML, without secrets.
+    def xml(self, uuid, timeout, inactive=False, secure=False):
+        """Read a domain's XML.
 
         :param uuid: the domain's UUID
         :param timeout: seconds
-        :param inactive: what it would be started with, not what runs
+        :param inactive: what it would be started with, not what runs; of a
+            transient domain what runs, without what only a running one has
+        :param secure: with its secrets, as a definition needs it
         :raises nova_migration_guard.workers.CallTimeout: when there is no
             answer by then
         :raises Exception: what the connection or libvirt raises
         """
         return self._call(uuid, timeout, 'XMLDesc',
-                          XML_INACTIVE if inactive else 0)
+                          (XML_INACTIVE if inactive else 0) |
+                          (XML_SECURE if secure else 0))
+
+    def define(self, uuid, xml, timeout):
+        """Define a domain, so that it outlives its guest.
+
+        :param uuid: the domain's UUID
+        :param xml: its definition
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        def define():
+            with self._connections.lend() as connection:
+                connection.defineXML(xml)
+        self._asks.call(uuid, timeout, define)
+
+    def thaw(self, uuid, timeout):
+        """Thaw the file systems of a guest, through its agent.
+
+        :param uuid: the domain's UUID
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        self._call(uuid, timeout, 'fsThaw')
+
+    def resize(self, uuid, disk, size, timeout):
+        """Let a guest see the size that a disk has now.
+
+        :param uuid: the domain's UUID
+        :param disk: the target name
+        :param size: bytes
+        :param timeout: seconds
+        :raises nova_migration_guard.workers.CallTimeout: when there is no
+            answer by then
+        :raises Exception: what the connection or libvirt raises
+        """
+        self._call(uuid, timeout, 'blockResize', disk, size, RESIZE_BYTES)
 
     def rest(self):
         """Keep no connection to libvirt open until the next question."""
