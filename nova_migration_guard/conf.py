@@ -92,6 +92,18 @@ Ask the libvirt of a migration's destination as well, when its nova-compute
 does not say whether the guest runs there. Over the URI that live migration
 uses, so this host's user needs the right to read there.
 """),
+    cfg.StrOpt(
+        'foreign_block_jobs',
+        default='report',
+        choices=[
+            ('report', 'Log them when nova-compute starts, and leave them '
+                       'alone.'),
+            ('abort', 'Abort them when nova-compute starts, without pivot.'),
+        ],
+        help="""
+What to do about block jobs of instances that another tool than Nova started,
+a backup for example. The instance is not held for them.
+"""),
     cfg.IntOpt(
         'abort_timeout',
         default=30,

@@ -84,7 +84,7 @@ def disks(xml):
             continue
         mirror = element.find('mirror')
         found.append(Disk(
-            target.get('dev'), element.findtext('serial'),
+            target.get('dev', ''), element.findtext('serial'),
             tuple(_chain(element)),
             None if mirror is None else _name(mirror)))
     return tuple(found)

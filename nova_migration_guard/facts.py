@@ -32,6 +32,13 @@ ERROR = 'error'
 # The vm_states in which Nova expects a guest to have a domain that runs.
 EXPECTED_TO_RUN = (ACTIVE, PAUSED)
 
+# The task states in which Nova makes an image of an instance. When it starts
+# it clears all but the last. In "image_snapshot_pending" the request may still
+# wait in a queue.
+IMAGE_SNAPSHOT = 'image_snapshot'
+SNAPSHOT_STATES = (IMAGE_SNAPSHOT, 'image_pending_upload', 'image_uploading',
+                   'image_backup')
+
 # The type of a live migration's record, and statuses that it ends with.
 LIVE_MIGRATION = 'live-migration'
 CANCELLED = 'cancelled'

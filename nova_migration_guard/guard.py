@@ -25,6 +25,7 @@ import typing
 from oslo_log import log as logging
 import tenacity
 
+from nova_migration_guard import block_tracking
 from nova_migration_guard import connections
 from nova_migration_guard import facts
 from nova_migration_guard import journal
@@ -44,6 +45,9 @@ LOG = logging.getLogger(__name__)
 SETTLED_AT_ONCE = 16
 ASKED_AT_ONCE = 64
 
+# The task states that a settlement ends.
+_SETTLED_STATES = (facts.MIGRATING,) + facts.SNAPSHOT_STATES
+
 
 @dataclasses.dataclass
 class Held(object):
@@ -56,12 +60,14 @@ class Held(object):
     :ivar attempts: how often it was tried to settle it
     :ivar next_attempt: when the settler tries again, on the monotonic clock
     :ivar reported: the reason that the instance's actions show
+    :ivar deletable: whether it may be deleted all the same
     """
     reason: str
     since: float = dataclasses.field(default_factory=time.time)
     attempts: int = 0
     next_attempt: float = 0.0
     reported: str = ''
+    deletable: bool = False
 
 
 class Guard(object):
@@ -70,12 +76,14 @@ class Guard(object):
     :param host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :param migrations: a
         :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
+    :param blocks: a
+        :class:`nova_migration_guard.nova_host.block_operations.BlockOperations`
     :param actions: an
         :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :param options: the ``[migration_guard]`` options
     """
 
-    def __init__(self, host, migrations, actions, options):
+    def __init__(self, host, migrations, blocks, actions, options):
         error = host.libvirt_error()
         self.held: typing.Dict[str, Held] = {}
         self._host = host
@@ -85,13 +93,17 @@ class Guard(object):
             connections.Connections(host.connect, error), error,
             workers.Workers(options.libvirt_workers))
         self._journal = journal.Journal(options.journal_dir, host.name)
-        self._parts = parts.Parts(host, migrations, actions, self._jobs,
-                                  self._journal, options)
+        self._parts = parts.Parts(host, migrations, blocks, actions,
+                                  self._jobs, self._journal, options)
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
             self._parts, self.hold, self.held)
-        self._settler = settle.Settler(self._parts, peers.Peers(
-            host, workers.Workers(ASKED_AT_ONCE), options))
+        #: see :class:`nova_migration_guard.block_tracking.BlockTracking`
+        self.blocks = block_tracking.BlockTracking(self._parts, self.hold)
+        self._settler = settle.Settler(
+            self._parts, peers.Peers(
+                host, workers.Workers(ASKED_AT_ONCE), options),
+            self.blocks.runs_for)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
         self._back_off = tenacity.wait_exponential(
             multiplier=options.settle_interval,
@@ -120,14 +132,15 @@ class Guard(object):
         instances = {instance.uuid: instance
                      for instance in self._host.instances()}
         open_records = self._host.all_open_records()
-        entries = self._entries()
-        elsewhere = set(entries).union(open_records).difference(instances)
-        seen = self._observe(instances, elsewhere, deadline)
+        entries, blocks = self._entries()
+        elsewhere = set(entries).union(open_records, blocks).difference(
+            instances)
+        seen = self._observe(instances, blocks, elsewhere, deadline)
         in_flight = set(elsewhere)
         for uuid, instance in instances.items():
             ruling = self._first_ruling(
                 instance, open_records.get(uuid, []), entries.get(uuid),
-                seen[uuid])
+                blocks.get(uuid, []), seen[uuid])
             if ruling.verdict is verdict.Verdict.LEAVE:
                 self._judged.add(uuid)
             else:
@@ -142,14 +155,18 @@ class Guard(object):
                           deadline - time.monotonic(), starting=True)
 
     def _entries(self):
+        """The journal: ({uuid: migration}, {uuid: [block operation]})."""
+        blocks: typing.Dict[str, list] = {}
         try:
-            return self._journal.entries()
+            for entry in self._journal.block_operations():
+                blocks.setdefault(entry.instance, []).append(entry)
+            return self._journal.entries(), blocks
         except journal.JournalError as e:
             LOG.error('What was in flight is judged without the journal. %s',
                       e)
-            return {}
+            return {}, {}
 
-    def _observe(self, instances, elsewhere, deadline):
+    def _observe(self, instances, blocks, elsewhere, deadline):
         """Ask libvirt about the instances, and report what is not Nova's."""
         timeout = self._options.call_timeout
         wanted = set(instances).union(elsewhere)
@@ -162,20 +179,36 @@ class Guard(object):
         seen = self._jobs.observe_each(
             domains, timeout, deadline - time.monotonic())
         for uuid, observation in seen.items():
-            for found in verdict.not_novas(observation, uuid in instances):
+            for found in verdict.not_novas(
+                    observation, uuid in instances,
+                    self._foreign_jobs(instances.get(uuid), observation,
+                                       blocks.get(uuid, []))):
                 LOG.warning('Left alone: %s.', found, instance_uuid=uuid)
         for uuid in wanted - domains:
             seen[uuid] = libvirt_jobs.ABSENT
         return seen
 
-    def _first_ruling(self, instance, records, entry, seen):
+    def _foreign_jobs(self, instance, observation, entries):
+        """The block jobs of a domain that are not Nova's to be reported."""
+        if instance is None:
+            return observation.block_jobs or ()
+        if self._options.foreign_block_jobs == 'abort':
+            return ()
+        return self._settler.know_blocks(
+            instance, observation, entries, True).foreign_jobs
+
+    def _first_ruling(self, instance, records, entry, blocks, seen):
         try:
             known = self._settler.know(instance, seen, records, entry)
+            ruling = verdict.judge(known)
+            if ruling.verdict is verdict.Verdict.LEAVE:
+                ruling = self._settler.judge_blocks(self._settler.know_blocks(
+                    instance, seen, blocks, True))
+            return ruling
         except Exception as e:
             LOG.exception('The records of the instance could not be read.',
                           instance=instance)
             return verdict.Ruling(verdict.Verdict.HOLD, str(e))
-        return verdict.judge(known)
 
     def _settle_each(self, observations, budget, starting=False):
         """Settle instances side by side; hold those that are not.
@@ -195,7 +228,7 @@ class Guard(object):
                 uuid, timeout, observations[uuid], starting))
         for uuid, ruling in results.items():
             if ruling.verdict is verdict.Verdict.HOLD:
-                self.hold(uuid, ruling.reason)
+                self.hold(uuid, ruling.reason, ruling.deletable)
             else:
                 self._release(uuid, ruling)
         for uuid, error in errors.items():
@@ -206,13 +239,15 @@ class Guard(object):
         """Seconds for one attempt outside the start: abort, look, ask."""
         return self._options.abort_timeout + 2 * self._options.call_timeout
 
-    def hold(self, uuid, reason):
+    def hold(self, uuid, reason, deletable=False):
         """Hold an instance until it is settled.
 
         :param uuid: the instance's UUID
         :param reason: why, in one sentence
+        :param deletable: whether it may be deleted all the same
         """
         held = self.held.setdefault(uuid, Held(reason=''))
+        held.deletable = deletable
         held.attempts += 1
         held.next_attempt = time.monotonic() + self._wait_after(held.attempts)
         if held.reason != reason:
@@ -259,7 +294,7 @@ class Guard(object):
         # the task "deleting" waits for what is done here
         self._settle_each({uuid: None}, self._attempt_time, starting=True)
         held = self.held.get(uuid)
-        if held is not None:
+        if held is not None and not held.deletable:
             return self._actions.refuse_deletion(context, uuid, held.reason)
         return self._actions.delete_where_it_is(context, uuid, bdms, delete)
 
@@ -285,7 +320,7 @@ class Guard(object):
         if uuid in self._moved:
             return False
         if uuid in self._judged:
-            if instance.task_state == facts.MIGRATING:
+            if instance.task_state in _SETTLED_STATES:
                 # Nova read it before the guard settled it
                 instance.refresh()
             return True

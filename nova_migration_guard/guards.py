@@ -19,6 +19,7 @@ from oslo_config import cfg
 
 from nova_migration_guard import guard
 from nova_migration_guard.nova_host import actions
+from nova_migration_guard.nova_host import block_operations
 from nova_migration_guard.nova_host import host as hosts
 from nova_migration_guard.nova_host import live_migration
 
@@ -44,6 +45,7 @@ def create(manager):
     host = hosts.NovaHost(manager)
     _guards[manager] = guard.Guard(
         host, live_migration.LiveMigrations(manager),
+        block_operations.BlockOperations(manager),
         actions.InstanceActions(manager, host),
         CONF.migration_guard)
     return _guards[manager]

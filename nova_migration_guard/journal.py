@@ -12,7 +12,8 @@
 
 """The durable record of operations in flight.
 
-One JSON file an instance, below ``[migration_guard] journal_dir`` in a folder
+One JSON file for an instance's live migration, and one for each of its block
+operations, below ``[migration_guard] journal_dir`` in a folder
 of this host's name. What an interrupted operation needs to be finished or
 undone is only in the memory of nova-compute otherwise. A file is written as a
 whole or not at all (temporary file, fsync, rename, fsync of the folder). It
@@ -49,7 +50,27 @@ STARTED = 'started'
 POST_MIGRATION = 'post-migration'
 PHASES = (PREPARING, PREPARED, STARTED, POST_MIGRATION)
 
+# Block operations, and their phases.
+LIVE_SNAPSHOT = 'live-snapshot'
+VOLUME_SWAP = 'volume-swap'
+VOLUME_SNAPSHOT_CREATE = 'volume-snapshot-create'
+VOLUME_SNAPSHOT_DELETE = 'volume-snapshot-delete'
+BLOCK_OPERATIONS = (LIVE_SNAPSHOT, VOLUME_SWAP, VOLUME_SNAPSHOT_CREATE,
+                    VOLUME_SNAPSHOT_DELETE)
+
+BEGUN = 'begun'
+#: a volume is about to be connected to this host
+CONNECTING = 'connecting'
+#: libvirt is about to be asked to copy or to merge
+COPYING = 'copying'
+#: the guest's file systems are about to be frozen
+FREEZING = 'freezing'
+#: libvirt is about to be asked to let the guest use the copy
+PIVOTING = 'pivoting'
+BLOCK_PHASES = (BEGUN, CONNECTING, COPYING, FREEZING, PIVOTING)
+
 _ENDING = '.json'
+_SEPARATOR = '+'
 _REJECTED = '.rejected'
 
 
@@ -59,7 +80,7 @@ class JournalError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Entry(object):
-    """What is needed to finish or undo one operation.
+    """What is needed to finish or undo one live migration.
 
     :ivar operation: :data:`LIVE_MIGRATION`
     :ivar phase: one of :data:`PHASES`
@@ -89,38 +110,96 @@ class Entry(object):
     domain_xml: typing.Optional[str] = dataclasses.field(
         default=None, repr=False)
 
+    #: a live migration is about the instance as a whole
+    subject: typing.ClassVar[typing.Optional[str]] = None
+    operations: typing.ClassVar[typing.Tuple[str, ...]] = (LIVE_MIGRATION,)
+    phases: typing.ClassVar[typing.Tuple[str, ...]] = PHASES
 
+    @property
+    def host(self):
+        return self.source
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockOperation(object):
+    """What is needed to finish or undo one operation on a disk.
+
+    :ivar operation: one of :data:`BLOCK_OPERATIONS`
+    :ivar phase: one of :data:`BLOCK_PHASES`
+    :ivar instance: the instance's UUID
+    :ivar host: the host's name
+    :ivar subject: what it is about: the image, the volume that is swapped
+        out, or the volume's snapshot
+    :ivar request_id: of the user's request
+    :ivar begun: POSIX time
+    :ivar disk: the target name of the disk, or None before it is known
+    :ivar target: the file, device or network name that is written to, or
+        None
+    :ivar details: what the operation's own code needs
+    :ivar domain_xml: the inactive XML of the domain with its secrets, or None
+    """
+    operation: str
+    phase: str
+    instance: str
+    host: str
+    subject: str
+    request_id: str
+    begun: float
+    disk: typing.Optional[str] = None
+    target: typing.Optional[str] = None
+    # these two can hold secrets
+    details: dict = dataclasses.field(default_factory=dict, repr=False)
+    domain_xml: typing.Optional[str] = dataclasses.field(
+        default=None, repr=False)
+
+    operations: typing.ClassVar[typing.Tuple[str, ...]] = BLOCK_OPERATIONS
+    phases: typing.ClassVar[typing.Tuple[str, ...]] = BLOCK_PHASES
+
+
+_TEXT_OR_NOT = (str, type(None))
 _TYPES: typing.Dict[str, typing.Any] = {
     'begun': (int, float), 'block_migration': bool, 'migrate_data': dict,
-    'source_bdms': dict, 'domain_xml': (str, type(None))}
+    'source_bdms': dict, 'domain_xml': _TEXT_OR_NOT, 'disk': _TEXT_OR_NOT,
+    'target': _TEXT_OR_NOT, 'details': dict}
 
 
-def _load(text, host, uuid):
+def _load(text, host, name):
     """Make an entry of a file's text.
 
-    :raises ValueError: when it is not an entry of that host and instance;
-        the message does not quote the content
+    :param name: the file's name, without its ending
+    :raises ValueError: when it is not that entry of that host; the message
+        does not quote the content
     """
     content = json.loads(text)
     if not isinstance(content, dict):
         raise ValueError('it is no JSON object')
     if content.pop('version', None) != VERSION:
         raise ValueError('it is not of version %d' % VERSION)
-    names = {field.name for field in dataclasses.fields(Entry)}
+    kind = Entry if _SEPARATOR not in name else BlockOperation
+    names = {known.name for known in dataclasses.fields(kind)}
     wrong = names.symmetric_difference(content)
     if wrong:
         raise ValueError('missing or unknown: %s' % ', '.join(sorted(wrong)))
-    for name, value in content.items():
-        if not isinstance(value, _TYPES.get(name, str)):
-            raise ValueError('%s is of the wrong type' % name)
-    entry = Entry(**content)
-    if entry.operation != LIVE_MIGRATION or entry.phase not in PHASES:
+    for field, value in content.items():
+        if not isinstance(value, _TYPES.get(field, str)):
+            raise ValueError('%s is of the wrong type' % field)
+    entry = kind(**content)
+    if entry.operation not in kind.operations or (
+            entry.phase not in kind.phases):
         raise ValueError('its operation or phase is unknown')
-    if entry.instance != uuid:
+    if _name(entry.instance, entry.subject) != name:
         raise ValueError('it is about instance %s' % entry.instance)
-    if entry.source != host:
-        raise ValueError('it is of host %s' % entry.source)
+    if entry.host != host:
+        raise ValueError('it is of host %s' % entry.host)
     return entry
+
+
+def _name(uuid, subject):
+    """The name of an entry's file, without its ending."""
+    if subject is None:
+        return uuid
+    # a snapshot's ID comes from Cinder
+    return uuid + _SEPARATOR + parse.quote(subject, safe='')
 
 
 class Journal(object):
@@ -135,8 +214,8 @@ class Journal(object):
         # a host's name may be anything that is no path separator for Nova
         self.folder = os.path.join(folder, parse.quote(host, safe=''))
 
-    def _path(self, uuid):
-        return os.path.join(self.folder, uuid + _ENDING)
+    def _path(self, name):
+        return os.path.join(self.folder, name + _ENDING)
 
     @contextlib.contextmanager
     def _locked(self):
@@ -163,7 +242,7 @@ class Journal(object):
             os.close(descriptor)
 
     def _store(self, entry):
-        path = self._path(entry.instance)
+        path = self._path(_name(entry.instance, entry.subject))
         temporary = path + '.new'
         text = json.dumps(dict(dataclasses.asdict(entry), version=VERSION))
         descriptor = os.open(
@@ -175,14 +254,14 @@ class Journal(object):
         os.rename(temporary, path)
         self._sync_folder()
 
-    def _fetch(self, uuid):
-        path = self._path(uuid)
+    def _fetch(self, name):
+        path = self._path(name)
         try:
             with open(path, encoding='utf-8') as stream:
                 owner = os.fstat(stream.fileno()).st_uid
                 if owner not in (0, os.geteuid()):
                     raise ValueError('it belongs to user %d' % owner)
-                return _load(stream.read(), self._host, uuid)
+                return _load(stream.read(), self._host, name)
         except OSError as e:
             if e.errno == errno.ENOENT:
                 return None
@@ -207,33 +286,34 @@ class Journal(object):
     def begin(self, entry):
         """Write down an operation that begins.
 
-        :param entry: an :class:`Entry`
+        :param entry: an :class:`Entry` or a :class:`BlockOperation`
         :raises JournalError: when it cannot be written durably
         """
         with self._locked():
             self._store(entry)
 
-    def advance(self, uuid, phase, **changes):
+    def advance(self, uuid, phase, subject=None, **changes):
         """Write down that an operation has reached a phase.
 
         :param uuid: the instance's UUID
-        :param phase: one of :data:`PHASES`; one that it has passed already
-            changes nothing
-        :param changes: fields of :class:`Entry` that are better known now
+        :param phase: one of the operation's phases; one that it has passed
+            already changes nothing
+        :param subject: of a block operation; None for the live migration
+        :param changes: fields of the entry that are better known now
         :returns: whether there is an entry
         :raises JournalError: when it cannot be written durably
         """
         with self._locked():
-            entry = self._fetch(uuid)
+            entry = self._fetch(_name(uuid, subject))
             if entry is None:
                 return False
-            if PHASES.index(phase) > PHASES.index(entry.phase):
+            if entry.phases.index(phase) > entry.phases.index(entry.phase):
                 self._store(dataclasses.replace(entry, phase=phase,
                                                 **changes))
             return True
 
     def entry(self, uuid):
-        """Read one instance's entry.
+        """Read the entry of one instance's live migration.
 
         What is not an entry is set aside as ``*.rejected`` and logged.
 
@@ -242,32 +322,48 @@ class Journal(object):
         :raises JournalError: when the journal cannot be read
         """
         with self._locked():
-            return self._fetch(uuid)
+            return self._fetch(_name(uuid, None))
 
     def entries(self):
-        """Read every entry.
+        """Read the entry of every live migration.
 
         :returns: {instance UUID: :class:`Entry`}
         :raises JournalError: when the journal cannot be read
         """
-        found = {}
+        return {entry.instance: entry for entry in self._all()
+                if entry.subject is None}
+
+    def block_operations(self, uuid=None):
+        """Read the entries of block operations.
+
+        :param uuid: of one instance; None for all instances
+        :returns: a list of :class:`BlockOperation`, the earliest first
+        :raises JournalError: when the journal cannot be read
+        """
+        return sorted((entry for entry in self._all(uuid)
+                       if entry.subject is not None),
+                      key=lambda entry: (entry.begun, entry.subject))
+
+    def _all(self, uuid=None):
+        found = []
         with self._locked():
             for name in sorted(os.listdir(self.folder)):
-                if name.endswith(_ENDING):
+                if name.endswith(_ENDING) and name.startswith(uuid or ''):
                     entry = self._fetch(name[:-len(_ENDING)])
                     if entry is not None:
-                        found[entry.instance] = entry
+                        found.append(entry)
         return found
 
-    def end(self, uuid):
+    def end(self, uuid, subject=None):
         """Remove the entry of an operation that has ended.
 
         :param uuid: the instance's UUID
+        :param subject: of a block operation; None for the live migration
         :raises JournalError: when it cannot be removed
         """
         with self._locked():
             try:
-                os.unlink(self._path(uuid))
+                os.unlink(self._path(_name(uuid, subject)))
             except OSError as e:
                 if e.errno != errno.ENOENT:
                     raise

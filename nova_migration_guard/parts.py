@@ -23,6 +23,8 @@ class Parts(object):
     :ivar host: a :class:`nova_migration_guard.nova_host.host.NovaHost`
     :ivar migrations: a
         :class:`nova_migration_guard.nova_host.live_migration.LiveMigrations`
+    :ivar blocks: a
+        :class:`nova_migration_guard.nova_host.block_operations.BlockOperations`
     :ivar actions: an
         :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :ivar jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
@@ -31,6 +33,7 @@ class Parts(object):
     """
     host: typing.Any
     migrations: typing.Any
+    blocks: typing.Any
     actions: typing.Any
     jobs: typing.Any
     journal: typing.Any

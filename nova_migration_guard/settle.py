@@ -23,6 +23,8 @@ import typing
 
 from oslo_log import log as logging
 
+from nova_migration_guard import block_settlement
+from nova_migration_guard import block_verdict
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import verdict
@@ -42,11 +44,14 @@ class Settler(object):
 
     :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param peers: a :class:`nova_migration_guard.peers.Peers`
+    :param runs_for: a callable that tells whether a block operation of this
+        process works on an instance: (uuid)
     """
 
-    def __init__(self, parts, peers):
+    def __init__(self, parts, peers, runs_for):
         self._parts = parts
         self._peers = peers
+        self._runs_for = runs_for
 
     def know(self, instance, observation, records, entry):
         """Put one instance's facts together, without the destination's.
@@ -70,6 +75,30 @@ class Settler(object):
                 known, records=tuple(self._parts.host.records(instance.uuid)))
         return known
 
+    def know_blocks(self, instance, observation, entries, starting):
+        """Put the facts about one instance's block operations together.
+
+        :param instance: a ``nova.objects.Instance``
+        :param observation: what libvirt said of it
+        :param entries: the journal's
+            :class:`nova_migration_guard.journal.BlockOperation`
+        :param starting: whether nova-compute starts
+        :returns: a :class:`nova_migration_guard.block_verdict.Known`
+        """
+        return block_verdict.Known(
+            task_state=instance.task_state, observation=observation,
+            entries=tuple(entries), starting=starting,
+            snapshot_folder=self._parts.blocks.snapshot_folder)
+
+    def judge_blocks(self, known):
+        """Decide what is to be done about an instance's block operations.
+
+        :param known: a :class:`nova_migration_guard.block_verdict.Known`
+        :returns: a :class:`nova_migration_guard.verdict.Ruling`
+        """
+        return block_verdict.judge(
+            known, self._parts.options.foreign_block_jobs == 'abort')
+
     def settle(self, uuid, timeout, observation=None, starting=False):
         """Find out what is true of one instance, and carry its verdict out.
 
@@ -84,7 +113,33 @@ class Settler(object):
         """
         attempt = _Attempt(self._parts, self._peers, self.know, uuid, timeout,
                            starting)
-        return attempt.settle(observation)
+        ruling = attempt.settle(observation)
+        if ruling.verdict is not Verdict.HOLD:
+            ruling = self._settle_blocks(uuid, timeout, starting, ruling)
+        return ruling
+
+    def _settle_blocks(self, uuid, timeout, starting, ruling):
+        """End block operations, once no migration is in flight.
+
+        :param ruling: what to return when there are none
+        """
+        entries = self._parts.journal.block_operations(uuid)
+        if self._runs_for(uuid):
+            return ruling
+        instance = self._parts.host.instance(uuid)
+        if instance is None or instance.host != self._parts.host.name:
+            block_settlement.abandon(self._parts, entries)
+            return ruling
+        known = self.know_blocks(
+            instance, self._parts.jobs.observe(
+                uuid, self._parts.options.call_timeout), entries, starting)
+        blocks = self.judge_blocks(known)
+        if blocks.refuse:
+            self._parts.host.make_busy(instance, facts.IMAGE_SNAPSHOT)
+        if blocks.verdict is Verdict.END_BLOCK_JOBS:
+            blocks = block_settlement.BlockSettlement(
+                self._parts, instance, timeout).settle(known, blocks)
+        return ruling if blocks.verdict is Verdict.LEAVE else blocks
 
 
 class _Attempt(object):

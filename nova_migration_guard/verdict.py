@@ -34,6 +34,7 @@ class Verdict(enum.Enum):
     ROLL_BACK = 'roll the migration back; the instance stays here'
     FINISH = 'finish the migration; the instance is at its destination'
     CLOSE = 'end the migration; the destination has taken the instance over'
+    END_BLOCK_JOBS = 'end the operations on its disks'
     HOLD = 'hold the instance'
 
 
@@ -44,10 +45,12 @@ class Ruling(object):
     :ivar reason: one sentence for the log
     :ivar refuse: whether Nova's API must refuse actions on the instance as
         long as it is held (rules R1 and R2)
+    :ivar deletable: whether a held instance may be deleted all the same
     """
     verdict: Verdict
     reason: str
     refuse: bool = False
+    deletable: bool = False
 
 
 def judge(known):
@@ -168,11 +171,12 @@ def _judge_guest_that_left(known):
         reason, known.peer.value))
 
 
-def not_novas(seen, is_instance):
+def not_novas(seen, is_instance, foreign_jobs):
     """Name the jobs that the guard leaves alone and reports (rule R9).
 
     :param seen: a :class:`nova_migration_guard.libvirt_jobs.Observation`
     :param is_instance: whether the domain is an instance of this host
+    :param foreign_jobs: its block jobs that another tool started
     :returns: a list of descriptions for the log
     """
     job = seen.job
@@ -184,7 +188,7 @@ def not_novas(seen, is_instance):
         found.extend(
             'a block job of type %s on disk %s' % (
                 getattr(block_job.type, 'name', block_job.type),
-                block_job.disk) for block_job in seen.block_jobs or ())
+                block_job.disk) for block_job in foreign_jobs)
     elif job.operation != operations.MIGRATION_IN and not (
             is_instance and job.operation in (
                 operations.MIGRATION_OUT, operations.UNKNOWN)):

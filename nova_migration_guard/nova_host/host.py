@@ -243,15 +243,16 @@ class NovaHost(object):
                 migration.uuid == journaled] or left[-1:]
 
     @staticmethod
-    def make_busy(instance):
+    def make_busy(instance, task_state=facts.MIGRATING):
         """Give an idle instance a task state, so that the API refuses actions.
 
         :param instance: a ``nova.objects.Instance``
+        :param task_state: which one
         :raises nova.exception.UnexpectedTaskStateError: when the task state
             was changed meanwhile
         """
         if instance.task_state is None:
-            instance.task_state = facts.MIGRATING
+            instance.task_state = task_state
             instance.save(expected_task_state=[None])
 
     @staticmethod
@@ -265,6 +266,18 @@ class NovaHost(object):
         if instance.task_state != facts.MIGRATING:
             former = instance.task_state
             instance.task_state = facts.MIGRATING
+            instance.save(expected_task_state=[former])
+
+    def end_task(self, uuid, task_states):
+        """Let an instance be idle.
+
+        :param uuid: the instance's UUID
+        :param task_states: the task states that are ended
+        """
+        instance = self.instance(uuid)
+        if instance is not None and instance.task_state in task_states:
+            former = instance.task_state
+            instance.task_state = None
             instance.save(expected_task_state=[former])
 
     def give_back_task(self, uuid, task_state):

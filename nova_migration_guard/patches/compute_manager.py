@@ -118,6 +118,33 @@ def _terminate_instance(wrapped, manager, args, kwargs):
     return guardian.delete(context, instance, bdms, wrapped)
 
 
+def _swap_volume(wrapped, manager, args, kwargs):
+    """See a volume swap through until Nova has written its end down."""
+    def arguments(context, old_volume_id, new_volume_id, instance,
+                  new_attachment_id):
+        return instance, old_volume_id
+
+    guardian = guards.for_manager(manager)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    return guardian.blocks.swap(
+        *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
+
+
+def _begin_swap(wrapped, manager, args, kwargs):
+    """Write a volume swap down before Cinder is told of it."""
+    def arguments(context, instance, bdm, connector, old_volume_id,
+                  new_volume, resize_to, new_attachment_id,
+                  is_cinder_migration):
+        return (context, instance, bdm, old_volume_id, new_volume, resize_to,
+                new_attachment_id, is_cinder_migration)
+
+    guardian = guards.for_manager(manager)
+    if guardian is not None:
+        guardian.blocks.swap_begins(*arguments(*args, **kwargs))
+    return wrapped(*args, **kwargs)
+
+
 PATCHES = {
     'ComputeManager.init_host': _init_host,
     'ComputeManager.init_virt_events': _init_virt_events,
@@ -128,4 +155,6 @@ PATCHES = {
     'ComputeManager._post_live_migration': _post_live_migration,
     'ComputeManager._rollback_live_migration': _rollback_live_migration,
     'ComputeManager.terminate_instance': _terminate_instance,
+    'ComputeManager.swap_volume': _swap_volume,
+    'ComputeManager._swap_volume': _begin_swap,
 }

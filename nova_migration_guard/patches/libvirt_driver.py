@@ -81,7 +81,103 @@ def _unpause(wrapped, driver, args, kwargs):
     return wrapped(*args, **kwargs)
 
 
+def _snapshot(wrapped, driver, args, kwargs):
+    """Write down that an image is being made, and for whom."""
+    def arguments(context, instance, image_id, update_task_state):
+        return context, instance, image_id
+
+    guardian = _guard_of(driver)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    return guardian.blocks.snapshot(
+        *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
+
+
+def _live_snapshot(wrapped, driver, args, kwargs):
+    """Write down that libvirt is about to be asked to copy a disk."""
+    def arguments(context, instance, guest, disk_path, out_path, *args,
+                  **kwargs):
+        return instance, disk_path, out_path
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        guardian.blocks.copies_into(*arguments(*args, **kwargs))
+    return wrapped(*args, **kwargs)
+
+
+def _set_quiesced(wrapped, driver, args, kwargs):
+    """Write down that file systems are about to be frozen."""
+    def arguments(context, instance, image_meta, quiesced):
+        return instance, quiesced
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        instance, quiesced = arguments(*args, **kwargs)
+        if quiesced:
+            guardian.blocks.freezes(instance)
+    return wrapped(*args, **kwargs)
+
+
+def _swap_volume(wrapped, driver, args, kwargs):
+    """Write down that a volume is about to be connected."""
+    def arguments(context, old_connection_info, new_connection_info,
+                  instance, mountpoint, resize_to):
+        return (instance, mountpoint.rpartition('/')[2], old_connection_info,
+                new_connection_info)
+
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        guardian.blocks.swap_connects(*arguments(*args, **kwargs))
+    return wrapped(*args, **kwargs)
+
+
+def _copy_volume(wrapped, driver, args, kwargs):
+    """Write down that libvirt is about to be asked to copy a volume.
+
+    Nova hands the first three arguments over by position on every release,
+    under names that differ.
+    """
+    guardian = _guard_of(driver)
+    if guardian is not None:
+        guest, dev, conf = args[:3]
+        guest = guardian.blocks.swap_copies(
+            guest, dev, conf.source_path or conf.source_name)
+        args = (guest,) + tuple(args[1:])
+    return wrapped(*args, **kwargs)
+
+
+def _volume_snapshot_create(wrapped, driver, args, kwargs):
+    """Write down what Cinder waits for."""
+    def arguments(context, instance, volume_id, create_info):
+        return context, instance, volume_id, create_info
+
+    guardian = _guard_of(driver)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    return guardian.blocks.volume_snapshot_create(
+        *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
+
+
+def _volume_snapshot_delete(wrapped, driver, args, kwargs):
+    """Write down what Cinder waits for."""
+    def arguments(context, instance, volume_id, snapshot_id, delete_info):
+        return context, instance, volume_id, snapshot_id, delete_info
+
+    guardian = _guard_of(driver)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    return guardian.blocks.volume_snapshot_delete(
+        *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
+
+
 PATCHES = {
+    'LibvirtDriver.snapshot': _snapshot,
+    'LibvirtDriver._live_snapshot': _live_snapshot,
+    'LibvirtDriver._set_quiesced': _set_quiesced,
+    'LibvirtDriver.swap_volume': _swap_volume,
+    'LibvirtDriver._swap_volume': _copy_volume,
+    'LibvirtDriver.volume_snapshot_create': _volume_snapshot_create,
+    'LibvirtDriver.volume_snapshot_delete': _volume_snapshot_delete,
     'LibvirtDriver.live_migration': _live_migration,
     'LibvirtDriver._live_migration_operation': _live_migration_operation,
     'LibvirtDriver.power_on': _start,

@@ -78,7 +78,7 @@ class CloudTestCase(operations.Operations, views.Views,
         if self.guard:
             self._activate_guard()
         self.useFixture(releases.casts_are_casts())
-        self.useFixture(releases.local_image_backends())
+        self.useFixture(releases.LocalImages())
         super(CloudTestCase, self).setUp()
         self.records = Records()
         self.useFixture(fixtures.LogHandler(

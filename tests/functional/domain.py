@@ -16,6 +16,7 @@ import copy
 
 from lxml import etree
 
+from tests.functional import block_job
 from tests.functional import libvirt_api as api
 from tests.functional import releases
 
@@ -87,6 +88,10 @@ class Domain(object):
         self.incoming = None
         #: the MigrationJob that takes the guest away, until it has ended
         self.outgoing = None
+        #: {target name: :class:`~tests.functional.block_job.BlockJob`}
+        self.block_jobs = {}
+        #: how often the guest's file systems were thawed less than frozen
+        self.frozen = 0
         #: whether its QEMU monitor answers
         self.hung = False
         self._fake = releases.fakelibvirt.Domain(
@@ -216,6 +221,7 @@ class Domain(object):
         for job in (self.incoming, self.outgoing):
             if job is not None:
                 job.qemu_died(self)
+        self.block_jobs.clear()
         self.state_and_reason = (api.SHUTOFF, reason)
         if not self.persistent:
             self.hypervisor.forget(self)
@@ -280,7 +286,33 @@ class Domain(object):
         return 0
 
     def snapshotCreateXML(self, xml, flags=0):
-        return self._fake.snapshotCreateXML(xml, flags)
+        """Let the guest write to new images from now on."""
+        for disk in etree.fromstring(_text(xml)).findall('./disks/disk'):
+            if disk.get('snapshot') == 'external':
+                self._on_top(disk.get('name'), disk.find('source').get('file'))
+
+    def _on_top(self, name, path):
+        dev = self._disk(name).find('target').get('dev')
+        self.consist_of(dev, [path] + self.chain(dev))
+
+    def chain(self, dev):
+        """The names of the images of a disk, the active one first."""
+        return block_job.chain_of(self._disk(dev))
+
+    def consist_of(self, dev, files):
+        """Let a disk consist of other images."""
+        for tree in (self._live, self._config):
+            for disk in tree.findall('./devices/disk'):
+                if disk.find('target').get('dev') == dev:
+                    block_job.set_chain(disk, files)
+
+    def fsFreeze(self, mountpoints=None, flags=0):
+        self.frozen += 1
+        return 1
+
+    def fsThaw(self, mountpoints=None, flags=0):
+        self.frozen -= 1
+        return 1
 
     # ---- jobs
 
@@ -306,10 +338,56 @@ class Domain(object):
         # the same, in virDomainJobInfo's order, of which the type is first
         return [self.jobStats(0)['type']] + [0] * 11
 
+    # ---- block jobs
+
+    def _disk(self, name):
+        """A disk of what runs, by its target name or its active image."""
+        for disk in self._live.findall('./devices/disk'):
+            if name in (disk.find('target').get('dev'),
+                        block_job.chain_of(disk)[0]):
+                return disk
+        raise api.error(api.ERR_INVALID_ARG, "invalid argument: disk '%s' not "
+                        'found in domain' % name)
+
+    def _start_block_job(self, name, kind, target=None, merged=None):
+        disk = self._disk(name)
+        dev = disk.find('target').get('dev')
+        if kind == api.BLOCK_JOB_COPY and self.persistent:
+            raise api.error(api.ERR_OPERATION_INVALID, 'Requested operation '
+                            'is not valid: domain is not transient')
+        if dev in self.block_jobs:
+            raise api.error(api.ERR_OPERATION_INVALID, 'Requested operation '
+                            "is not valid: disk '%s' already in active block "
+                            'job' % dev)
+        self.block_jobs[dev] = block_job.BlockJob(disk, kind, target, merged)
+        return 0
+
+    def blockRebase(self, disk, base, bandwidth=0, flags=0):
+        if flags & api.BLOCK_REBASE_COPY:
+            return self._start_block_job(disk, api.BLOCK_JOB_COPY, base)
+        chain = block_job.chain_of(self._disk(disk))
+        return self._start_block_job(
+            disk, api.BLOCK_JOB_PULL,
+            merged=chain[:1] + (chain[chain.index(base):] if base else []))
+
+    def blockCopy(self, disk, destxml, params=None, flags=0):
+        return self._start_block_job(disk, api.BLOCK_JOB_COPY,
+                                     etree.fromstring(_text(destxml)))
+
+    def blockCommit(self, disk, base, top, bandwidth=0, flags=0):
+        chain = block_job.chain_of(self._disk(disk))
+        return self._start_block_job(
+            disk, api.BLOCK_JOB_COMMIT,
+            merged=chain[:chain.index(top)] + chain[chain.index(base):])
+
+    def end_merge(self, dev):
+        """A pull or a commit has ended by itself."""
+        self.block_jobs.pop(dev).merge()
+
     def blockJobInfo(self, disk, flags=0):
-        if disk not in self.disks():
-            raise api.error(api.ERR_INVALID_ARG, "invalid argument: disk "
-                            "'%s' not found in domain" % disk)
+        dev = self._disk(disk).find('target').get('dev')
+        if dev in self.block_jobs:
+            return self.block_jobs[dev].info()
         if self.outgoing is None or not self.outgoing.copies_disks:
             return {}
         return {'type': api.BLOCK_JOB_COPY, 'bandwidth': 0,
@@ -318,7 +396,19 @@ class Domain(object):
     def blockJobAbort(self, disk, flags=0):
         if self.outgoing is not None:
             raise self._locked()
+        dev = self._disk(disk).find('target').get('dev')
+        if dev not in self.block_jobs:
+            raise api.error(api.ERR_INVALID_ARG, "invalid argument: disk '%s' "
+                            'does not have an active block job' % dev)
+        if flags & api.BLOCK_JOB_ABORT_PIVOT:
+            self.block_jobs[dev].pivot()
+            del self.block_jobs[dev]
+        else:
+            self.hypervisor.abort_block_job(self, dev)
         return 0
+
+    def cancel_block_job(self, dev):
+        self.block_jobs.pop(dev).cancel()
 
     @staticmethod
     def _locked():

@@ -131,6 +131,8 @@ class Hypervisor(object):
         self.disks = disks.Disks(world.instances_path, host)
         #: what abortJob does with a job; see abort_works and its like
         self.abort = self.abort_works
+        #: what blockJobAbort does: (domain, target name)
+        self.abort_block_job = domain_model.Domain.cancel_block_job
         #: UUIDs of the domains that abortJob was called for
         self.aborts = []
         #: UUIDs of the domains for which a migration was refused

@@ -52,7 +52,13 @@ JOB_CANCELLED = 5
 OPERATION_MIGRATION_OUT = 5
 
 # virDomainBlockJobType
+BLOCK_JOB_PULL = 1
 BLOCK_JOB_COPY = 2
+BLOCK_JOB_COMMIT = 3
+
+# virDomainBlockRebaseFlags, virDomainBlockJobAbortFlags
+BLOCK_REBASE_COPY = 8
+BLOCK_JOB_ABORT_PIVOT = 2
 
 # virDomainMigrateFlags
 MIGRATE_PERSIST_DEST = 8

@@ -27,7 +27,8 @@ from tests.functional import libvirt_api as api
 NEEDS_MONITOR = frozenset([
     'abortJob', 'jobStats', 'jobInfo', 'blockJobInfo', 'blockJobAbort',
     'migrateToURI3', 'suspend', 'resume', 'attachDeviceFlags',
-    'detachDeviceFlags', 'memoryStats', 'blockStats'])
+    'detachDeviceFlags', 'memoryStats', 'blockStats', 'blockRebase',
+    'blockCopy', 'blockCommit', 'fsFreeze', 'fsThaw'])
 
 
 class LibvirtClient(object):

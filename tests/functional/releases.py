@@ -149,24 +149,55 @@ def casts_are_casts():
     raise AssertionError('CastAsCall has moved')
 
 
-def local_image_backends():
-    """A fixture that lets the fake image backend of 20.x say it is not shared.
+class LocalImages(fixtures.Fixture):
+    """Lets Nova's fake of a disk on 20.x be a file of its host.
 
-    Later fakes say so themselves.
+    Later fakes say by themselves that a disk is not shared, and that it takes
+    QEMU to make an image of it.
     """
-    fake = _first_module(
-        'nova.tests.fixtures.libvirt_imagebackend',
-        'nova.tests.unit.virt.libvirt.fake_imagebackend')
-    owner = getattr(fake, 'LibvirtImageBackendFixture', None) or (
-        fake.ImageBackendFixture)
-    original = owner._mock_backend
 
-    def mock_backend(*args, **kwargs):
-        backend = original(*args, **kwargs)
+    def _setUp(self):
+        fake = _first_module(
+            'nova.tests.fixtures.libvirt_imagebackend',
+            'nova.tests.unit.virt.libvirt.fake_imagebackend')
+        self.owner = getattr(fake, 'LibvirtImageBackendFixture', None) or (
+            fake.ImageBackendFixture)
+        self._complete('_mock_backend', self._backend)
+        self._complete('_mock_disk', self._disk)
+
+    def _complete(self, name, complete):
+        original = getattr(self.owner, name)
+
+        def method(*args, **kwargs):
+            made = original(*args, **kwargs)
+            complete(made)
+            return made
+        self.useFixture(fixtures.MockPatchObject(self.owner, name, method))
+
+    @staticmethod
+    def _backend(backend):
         if not hasattr(backend, 'is_shared_block_storage'):
             backend.is_shared_block_storage = lambda: False
-        return backend
-    return fixtures.MockPatchObject(owner, '_mock_backend', mock_backend)
+
+    @staticmethod
+    def _disk(disk):
+        disk.direct_snapshot.side_effect = NotImplementedError()
+
+
+def images_wait_for_their_data():
+    """A fixture that lets a new image be "queued", as Glance does.
+
+    The fakes call it active at once.
+    """
+    fake = _first_module('nova.tests.fixtures.glance',
+                         'nova.tests.unit.image.fake')
+    owner = getattr(fake, 'GlanceFixture', None) or fake._FakeImageService
+    original = owner.create
+
+    def create(self, context, metadata, data=None):
+        return original(self, context, dict(
+            metadata, status='active' if data else 'queued'), data)
+    return fixtures.MockPatchObject(owner, 'create', create)
 
 
 def host_identity(host):
@@ -310,6 +341,14 @@ def evacuation_races_audit():
     Fixed in 21.2.0, 22.1.0 and 23.0.0 (bug 1896463), never in 20.x.
     """
     return VERSION < (21, 2) or (22,) <= VERSION < (22, 1)
+
+
+def copies_before_it_freezes():
+    """Whether a live snapshot freezes file systems only for its end.
+
+    The frozen guest would wait for as long as the copy takes (29.0).
+    """
+    return VERSION >= (29,)
 
 
 def audit_reads_of_migrations(migration_list):

@@ -27,20 +27,20 @@ from tests.functional import releases
 
 
 class SeparateLocks(fixtures.Fixture):
-    """Give every host a ``compute_resources`` lock of its own.
+    """Give every nova-compute locks of its own.
 
-    With the one that the process has, no audit could run on one host while
-    another claims or frees, and that is when the races happen.
+    With those that the process has, no audit could run on one host while
+    another claims or frees, and that is when the races happen; and what a
+    killed nova-compute had locked would be so for the next one.
     """
 
     def _setUp(self):
         original = lockutils.lock
 
         def lock(name, *args, **kwargs):
-            if name == 'compute_resources':
-                host = process.host_of_caller()
-                if host:
-                    name = '%s-%s' % (name, host)
+            compute = process.of_caller()
+            if compute is not None:
+                name = '%s-%d' % (name, id(compute))
             return original(name, *args, **kwargs)
         self.useFixture(fixtures.MockPatchObject(lockutils, 'lock', lock))
 
