@@ -32,6 +32,10 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 START_TIMEOUT = 60
 STOP_TIMEOUT = 30
 
+# Where folders live on when the test that made them has ended: each test is
+# given a folder of its own for temporary files.
+TEMPORARY = tempfile.gettempdir()
+
 # A client that finds no session daemon would start the user's own.
 os.environ['LIBVIRT_AUTOSTART'] = '0'
 
@@ -51,7 +55,8 @@ class Cache(object):
     @classmethod
     def folder(cls):
         if cls._folder is None:
-            cls._folder = tempfile.mkdtemp(prefix='cache-')
+            cls._folder = tempfile.mkdtemp(
+                prefix='libvirt-cache-', dir=TEMPORARY)
             atexit.register(shutil.rmtree, cls._folder, ignore_errors=True)
         return cls._folder
 
