@@ -18,6 +18,7 @@ Knows libvirt's XML and nothing else.
 import dataclasses
 import os
 import typing
+from xml.dom import minidom
 from xml.etree import ElementTree
 
 # A disk's source, by the type of the disk: the attribute that names it.
@@ -96,8 +97,11 @@ def without_mirrors(xml):
     :param xml: the domain's XML
     :returns: XML that can be defined
     """
-    domain = ElementTree.fromstring(xml)
-    for disk in domain.findall('./devices/disk'):
-        for mirror in disk.findall('mirror'):
-            disk.remove(mirror)
-    return ElementTree.tostring(domain, encoding='unicode')
+    # not ElementTree, which renames the prefixes of namespaces, and with them
+    # the elements of Nova's metadata for readers that know only its prefix
+    domain: typing.Any = minidom.parseString(xml).documentElement
+    for mirror in domain.getElementsByTagName('mirror'):
+        disk = mirror.parentNode
+        if disk.nodeName == 'disk' and disk.parentNode.nodeName == 'devices':
+            disk.removeChild(mirror)
+    return domain.toxml()

@@ -237,7 +237,11 @@ class _Look(object):
             # every question to an incoming domain's blocks waits for 30 s
             self._learn(block_jobs=())
             return
-        self._learn(block_jobs=tuple(self._block_jobs(domain, disks)))
+        block_jobs = tuple(self._block_jobs(domain, disks))
+        # A job that ended since the first look may have changed the chain:
+        # the disks that go with "no job" are those after it.
+        self._learn(disks=domain_xml.disks(domain.XMLDesc(0)))
+        self._learn(block_jobs=block_jobs)
 
     def _learn_state(self, domain):
         state, reason = domain.state(0)[:2]

@@ -248,22 +248,27 @@ def _is_made(folder, digest):
     return False
 
 
-def make_without_nova(folder, python):
+def make_without_nova(folder, python, libvirt=False):
     """Make a virtualenv for the unit tests, or find that it is there already.
 
     :param folder: where; an older virtualenv there is replaced
     :param python: an interpreter
+    :param libvirt: whether libvirt-python is to be in it
     :returns: the path of the virtualenv's interpreter
     :raises Failure: when a package cannot be had
     """
     folder = pathlib.Path(folder).absolute()
     interpreter = folder / 'bin' / 'python'
     wanted = TOP / 'test-requirements.txt'
-    digest = _digest(wanted, _version_of(python))
+    bindings = libvirt_requirement() if libvirt else None
+    if libvirt and not bindings:
+        raise Failure('pkg-config finds no headers of libvirt')
+    digest = _digest(wanted, _version_of(python), str(bindings))
     if not _is_made(folder, digest):
         say('virtualenv in %s with %s' % (folder, python))
         uv('venv', '--clear', '--python', python, folder)
-        uv('pip', 'install', '--python', interpreter, '--requirement', wanted)
+        uv('pip', 'install', '--python', interpreter, '--requirement', wanted,
+           *([bindings] if bindings else []))
         install_project(interpreter)
         (folder / STAMP).write_text(digest)
     return interpreter

@@ -110,6 +110,16 @@ class LibvirtJobsTestCase(base.BaseTestCase):
         self.assertEqual((libvirt_jobs.BlockJob(
             'vdb', libvirt_jobs.BlockJobType.PULL),), seen.block_jobs)
 
+    def test_copy_that_is_pivoted_between_two_questions(self):
+        """The disks are those after the job, not those before it."""
+        texts = ["""
+<domain><devices><disk type='file'>
+  <source file='%s'/><target dev='vda'/>
+</disk></devices></domain>""" % name for name in ('old', 'new')]
+        seen = self.observe(Domain(XMLDesc=lambda flags: texts.pop(0)))
+        self.assertEqual((), seen.block_jobs)
+        self.assertEqual(['new'], [disk.source for disk in seen.disks])
+
     def test_incoming_side(self):
         domain = Domain(state=[3, 2], jobStats=Error(84))
         seen = self.observe(domain)

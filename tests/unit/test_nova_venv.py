@@ -170,6 +170,13 @@ class MakeTestCase(NovaVenvTestCase):
         self.make()
         self.assertEqual(2, self.made)
 
+    def test_libvirt_without_its_headers(self):
+        with testtools.ExpectedException(self.nova_venv.Failure,
+                                         '.*no headers of libvirt'):
+            self.nova_venv.make_without_nova(self.folder, '/bin/python',
+                                             libvirt=True)
+        self.assertEqual(0, self.made)
+
     def test_folder_of_something_else(self):
         self.folder.mkdir()
         self.folder.joinpath('thesis.tex').write_text('')
