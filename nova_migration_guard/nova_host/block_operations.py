@@ -17,6 +17,7 @@ Every step can be made again, since nova-compute can die between any two.
 """
 
 import time
+import traceback
 
 from keystoneauth1 import exceptions as auth_errors
 from keystoneauth1 import loading
@@ -29,6 +30,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
+from nova_migration_guard import compat
 from nova_migration_guard import journal
 
 LOG = logging.getLogger(__name__)
@@ -298,10 +300,13 @@ class BlockOperations(object):
             raise exception.VolumeRebaseFailed(
                 reason='nova-compute was restarted')
         except exception.VolumeRebaseFailed as e:
-            compute_utils.notify_about_volume_swap(
-                context, instance, self._manager.host,
-                fields.NotificationPhase.ERROR, entry.subject,
-                entry.details['new_volume'], e)
+            notify = compute_utils.notify_about_volume_swap
+            # tb: to 21.x
+            where = ({'tb': traceback.format_exc()}
+                     if 'tb' in compat.signature_of(notify) else {})
+            notify(context, instance, self._manager.host,
+                   fields.NotificationPhase.ERROR, entry.subject,
+                   entry.details['new_volume'], e, **where)
 
     def _finish_swap(self, context, instance, entry):
         details, volumes = entry.details, self._manager.volume_api

@@ -346,9 +346,9 @@ def evacuation_races_audit():
 def copies_before_it_freezes():
     """Whether a live snapshot freezes file systems only for its end.
 
-    The frozen guest would wait for as long as the copy takes (29.0).
+    The frozen guest would wait for as long as the copy takes (25.0).
     """
-    return VERSION >= (29,)
+    return VERSION >= (25,)
 
 
 def audit_reads_of_migrations(migration_list):
