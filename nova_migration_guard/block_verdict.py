@@ -179,6 +179,9 @@ def outcome(entry, disks):
 
 
 def _swapped(entry, disk):
+    if entry.target == entry.details['source']:
+        # neither name tells which of the volumes is used
+        return Outcome.UNKNOWN
     if disk.source == entry.target:
         return Outcome.DONE
     if disk.source == entry.details['source']:

@@ -36,6 +36,13 @@ def entry(uuid=UUID, **fields):
         'migrate_data': {'secret': HIDDEN}, 'source_bdms': {}}, **fields))
 
 
+def block_operation(uuid=UUID, **fields):
+    return journal.BlockOperation(**dict({
+        'operation': journal.VOLUME_SWAP, 'phase': journal.BEGUN,
+        'instance': uuid, 'host': 'host-a', 'subject': 'subject',
+        'request_id': 'req-1', 'begun': 1000.5}, **fields))
+
+
 @ddt.ddt
 class JournalTestCase(base.BaseTestCase):
 
@@ -95,6 +102,52 @@ class JournalTestCase(base.BaseTestCase):
         self.journal.end(UUID)
         self.journal.end(UUID)
         self.assertEqual([OTHER], list(self.journal.entries()))
+
+    def test_block_operations(self):
+        """Beside the migration of the instance, and each by itself."""
+        late = block_operation(subject='b', begun=2000)
+        early = block_operation(subject='c', begun=1000)
+        for operation in (entry(), late, early,
+                          block_operation(OTHER, subject='b')):
+            self.journal.begin(operation)
+        self.assertEqual([early, late], self.journal.block_operations(UUID))
+        self.assertEqual(3, len(self.journal.block_operations()))
+        self.assertEqual(entry(), self.journal.entry(UUID))
+        self.assertEqual([UUID], list(self.journal.entries()))
+        self.assertTrue(self.journal.advance(
+            UUID, journal.COPYING, 'b', disk='vda', domain_xml='<domain/>'))
+        self.assertFalse(self.journal.advance(UUID, journal.COPYING, 'd'))
+        self.journal.end(UUID, 'c')
+        found, = self.journal.block_operations(UUID)
+        self.assertEqual((journal.COPYING, 'vda', '<domain/>'),
+                         (found.phase, found.disk, found.domain_xml))
+        self.journal.end(UUID)
+        self.assertEqual([found], self.journal.block_operations(UUID))
+
+    def test_block_operation_is_for_its_owner_only(self):
+        self.journal.begin(block_operation(details={'secret': HIDDEN}))
+        path = self.folder / (UUID + '+subject.json')
+        self.assertEqual(0o600, self.mode(path))
+        self.assertNotIn(HIDDEN, repr(self.journal.block_operations(UUID)))
+
+    def test_subject_is_no_path(self):
+        self.journal.begin(block_operation(subject='../../x'))
+        self.assertEqual('../../x', self.journal.block_operations(
+            UUID)[0].subject)
+        self.assertEqual(['6d8a2b0e-4c1c-4a53-9f5b-0c1d3a1f7e11+'
+                          '..%2F..%2Fx.json'], self.names())
+
+    @ddt.data({'operation': journal.LIVE_MIGRATION}, {'phase': 'started'},
+              {'host': 'host-b'}, {'disk': 7}, {'details': None},
+              {'instance': OTHER})
+    def test_not_a_block_operation(self, fields):
+        self.journal.begin(block_operation())
+        path = self.folder / (UUID + '+subject.json')
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps(dict(content, **fields)))
+        self.assertEqual([], self.journal.block_operations(UUID))
+        self.assertEqual([path.name + '.rejected'], self.names())
+        self.assertIn(path.name, self.log.output)
 
     def test_of_each_host(self):
         other = journal.Journal(self.parent, 'host/b')

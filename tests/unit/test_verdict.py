@@ -281,24 +281,25 @@ class NotNovasTestCase(base.BaseTestCase):
         with_copy = libvirt_jobs.Observation(
             present=True, state=S.RUNNING, job=NO_JOB, block_jobs=(copy,))
         self.assertEqual(['a block job of type COPY on disk vda'],
-                         verdict.not_novas(with_copy, True))
+                         verdict.not_novas(with_copy, True, [copy]))
+        self.assertEqual([], verdict.not_novas(with_copy, True, []))
         self.assertEqual(
             ['a job of operation BACKUP'],
-            verdict.not_novas(seen(S.RUNNING, job=BACKUP), True))
+            verdict.not_novas(seen(S.RUNNING, job=BACKUP), True, []))
         self.assertEqual(
             ['a job of operation MIGRATION_OUT, of a guest that is no '
              'instance of this host'],
-            verdict.not_novas(STREAMING, False))
+            verdict.not_novas(STREAMING, False, []))
 
     def test_jobs_that_are_not(self):
-        self.assertEqual([], verdict.not_novas(STREAMING, True))
-        self.assertEqual([], verdict.not_novas(RUNNING, True))
-        self.assertEqual([], verdict.not_novas(RUNNING, False))
-        self.assertEqual([], verdict.not_novas(HUNG, True))
+        self.assertEqual([], verdict.not_novas(STREAMING, True, []))
+        self.assertEqual([], verdict.not_novas(RUNNING, True, []))
+        self.assertEqual([], verdict.not_novas(RUNNING, False, []))
+        self.assertEqual([], verdict.not_novas(HUNG, True, []))
         incoming = seen(S.PAUSED, 2, job=INCOMING)
-        self.assertEqual([], verdict.not_novas(incoming, False))
+        self.assertEqual([], verdict.not_novas(incoming, False, []))
         # the mirrors of a migration belong to it
         mirror = libvirt_jobs.BlockJob('vda', libvirt_jobs.BlockJobType.COPY)
         self.assertEqual([], verdict.not_novas(libvirt_jobs.Observation(
             present=True, state=S.RUNNING, job=OUT, block_jobs=(mirror,)),
-            True))
+            True, [mirror]))

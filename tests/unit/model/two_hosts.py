@@ -162,8 +162,10 @@ class Process(object):
         self.world = world
         self.name = host
         self.alive = True
-        self.guard = guard.Guard(self, Migrations(self), Actions(self),
-                                 options)
+        # no block operation is under way here
+        blocks = types.SimpleNamespace(snapshot_folder='')
+        self.guard = guard.Guard(self, Migrations(self), blocks,
+                                 Actions(self), options)
 
     def call(self):
         """Begin a call that leaves the process."""
