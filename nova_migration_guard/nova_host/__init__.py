@@ -15,11 +15,12 @@
 Every method that reads or writes makes a request context of its own: contexts
 are not to be shared between threads.
 
-==================  =======================================================
-``host``            one nova-compute: instances, records, states, peers
-``live_migration``  ends a live migration through Nova's own code
-``plan``            what has to be known for that
-``actions``         what owners and operators of an instance see
-``tracking``        one resource tracker, within its audit
-==================  =======================================================
+====================  =====================================================
+``host``              one nova-compute: instances, records, states, peers
+``live_migration``    ends a live migration through Nova's own code
+``plan``              what has to be known for that
+``block_operations``  ends an operation on a disk for who waits for it
+``actions``           what owners and operators of an instance see
+``tracking``          one resource tracker, within its audit
+====================  =====================================================
 """
