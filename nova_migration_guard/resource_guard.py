@@ -75,7 +75,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
-from nova_migration_guard.nova_host import mdev_claims
+from nova_migration_guard import mdev_claims
 from nova_migration_guard.nova_host import tracking
 
 LOG = logging.getLogger(__name__)

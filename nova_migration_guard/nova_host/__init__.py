@@ -21,6 +21,5 @@ are not to be shared between threads.
 ``plan``            what has to be known for that
 ``actions``         what owners and operators of an instance see
 ``tracking``        one resource tracker, within its audit
-``mdev_claims``     mediated devices that are claimed for arriving guests
 ==================  =======================================================
 """

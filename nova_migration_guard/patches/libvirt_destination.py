@@ -18,7 +18,8 @@ claimed for guests that are on their way. Mediated devices migrate live from
 
 from oslo_config import cfg
 
-from nova_migration_guard.nova_host import mdev_claims
+from nova import exception
+from nova_migration_guard import mdev_claims
 from nova_migration_guard import resource_guard
 
 CONF = cfg.CONF
@@ -36,8 +37,11 @@ def _init_host(wrapped, driver, args, kwargs):
 
     if _active():
         options = CONF.migration_guard
+        # another destination is tried after this error
+        refusal = (exception.MigrationPreCheckError
+                   if options.journal_required else None)
         mdev_claims.keep(driver, options.journal_dir,
-                         host_of(*args, **kwargs), options.journal_required,
+                         host_of(*args, **kwargs), refusal,
                          resource_guard.only_reports())
     return wrapped(*args, **kwargs)
 

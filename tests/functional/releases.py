@@ -25,9 +25,11 @@ from unittest import mock
 import fixtures
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
+from oslo_utils import uuidutils
 
 from nova.tests.functional.libvirt import base
 from nova import version
+from nova.virt.libvirt import driver as libvirt_driver
 from nova.volume import cinder
 
 CONF = cfg.CONF
@@ -339,13 +341,56 @@ def let_devices_migrate_live(test):
     """
     if not devices_by_alias_migrate_live():
         return
-    for name, number in (('FAKE_LIBVIRT_VERSION', 10000000),
-                         ('FAKE_QEMU_VERSION', 8002002)):
-        test.useFixture(fixtures.MockPatchObject(fakelibvirt, name, number))
+    use_new_libvirt(test)
     for name in (pci_device_spec_option(), 'alias'):
         test.flags(group='pci', **{name: [
             value[:-1] + ', "live_migratable": "yes"}'
             for value in CONF.pci[name]]})
+
+
+def use_new_libvirt(test):
+    """Let hosts have a libvirt and a QEMU of 2024."""
+    for name, number in (('FAKE_LIBVIRT_VERSION', 10000000),
+                         ('FAKE_QEMU_VERSION', 8002002)):
+        test.useFixture(fixtures.MockPatchObject(fakelibvirt, name, number))
+
+
+def mdevs_migrate_live():
+    """Whether a guest with a mediated device can be migrated live (29)."""
+    return VERSION >= (29,)
+
+
+def mdev_capable_devices():
+    """The PCI devices of a host with one GPU that can be shared."""
+    return fakelibvirt.HostPCIDevicesInfo(
+        num_pfs=0, num_vfs=0, num_mdevcap=1)
+
+
+def mdev(parent, mdev_type, uuid):
+    """A mediated device of Nova's fake libvirt.
+
+    :returns: {name: device}
+    """
+    name = 'mdev_' + uuid.replace('-', '_')
+    return {name: fakelibvirt.FakeMdevDevice(
+        dev_name=name, type_id=mdev_type, parent=parent)}
+
+
+def enable_mdevs(test, create):
+    """Let hosts share GPUs.
+
+    :param create: what makes a mediated device: (parent, type, UUID)
+    """
+    test.flags(enabled_mdev_types=[fakelibvirt.NVIDIA_11_VGPU_TYPE],
+               group='devices')
+    use_new_libvirt(test)
+
+    def create_mdev(driver, dev_name, mdev_type, uuid=None):
+        uuid = uuid or uuidutils.generate_uuid()
+        create(dev_name, mdev_type, uuid)
+        return uuid
+    test.useFixture(fixtures.MockPatchObject(
+        libvirt_driver.LibvirtDriver, '_create_mdev', create_mdev))
 
 
 def snapshots_are_fakes():

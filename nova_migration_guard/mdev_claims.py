@@ -23,7 +23,6 @@ import threading
 
 from oslo_log import log as logging
 
-from nova import exception
 from nova_migration_guard import durable
 
 LOG = logging.getLogger(__name__)
@@ -62,13 +61,14 @@ class MdevClaims(dict):
 
     :param folder: ``[migration_guard] journal_dir``
     :param host: the host's name, as Nova's records have it
-    :param required: whether a claim that cannot be written down is refused
+    :param refusal: makes the exception that refuses a claim which cannot be
+        written down: (reason); None where such a claim is only warned of
     """
 
-    def __init__(self, folder, host, required):
+    def __init__(self, folder, host, refusal=None):
         super(MdevClaims, self).__init__()
         self._host = host
-        self._required = required
+        self._refusal = refusal
         self._folder = durable.folder_of(folder, host)
         self._path = os.path.join(self._folder, _NAME)
         self._lock = threading.Lock()
@@ -113,9 +113,9 @@ class MdevClaims(dict):
         except OSError as e:
             reason = ('The claim of mediated devices cannot be written to '
                       '%s: %s' % (self._path, e.strerror or e))
-            if self._required:
+            if self._refusal is not None:
                 super(MdevClaims, self).pop(uuid, None)
-                raise exception.MigrationPreCheckError(reason=reason)
+                raise self._refusal(reason=reason)
             LOG.warning('%s. A new guest can get the same ones if '
                         'nova-compute starts again.', reason,
                         instance_uuid=uuid)
@@ -144,19 +144,19 @@ def of_driver(driver):
     return getattr(driver, 'instance_claimed_mdevs', None)
 
 
-def keep(driver, folder, host, required, only_report):
+def keep(driver, folder, host, refusal, only_report):
     """Let a driver's claims outlive its process, and restore earlier ones.
 
     :param driver: a ``nova.virt.libvirt.driver.LibvirtDriver`` that is being
         started, and has claimed nothing yet
     :param folder: see :class:`MdevClaims`
     :param host: see :class:`MdevClaims`
-    :param required: see :class:`MdevClaims`
+    :param refusal: see :class:`MdevClaims`
     :param only_report: whether to restore nothing, and only say what would be
     """
     if of_driver(driver) is None:
         return
-    claims = MdevClaims(folder, host, required)
+    claims = MdevClaims(folder, host, refusal)
     for uuid, mdevs in claims.restore().items():
         if only_report:
             LOG.warning('The claim of the mediated devices %s is forgotten; '
