@@ -19,6 +19,7 @@ Nova's behaviour differs and its shape does not.
 
 import contextlib
 import importlib
+import re
 import sys
 from unittest import mock
 
@@ -385,12 +386,21 @@ def enable_mdevs(test, create):
                group='devices')
     use_new_libvirt(test)
 
-    def create_mdev(driver, dev_name, mdev_type, uuid=None):
+    def create_mdev(parent, mdev_type, uuid=None):
         uuid = uuid or uuidutils.generate_uuid()
-        create(dev_name, mdev_type, uuid)
+        create(parent, mdev_type, uuid)
         return uuid
-    test.useFixture(fixtures.MockPatchObject(
-        libvirt_driver.LibvirtDriver, '_create_mdev', create_mdev))
+
+    # the driver asks libvirt for one; to 29 it writes to sysfs
+    if hasattr(libvirt_driver.LibvirtDriver, '_create_mdev'):
+        test.useFixture(fixtures.MockPatchObject(
+            libvirt_driver.LibvirtDriver, '_create_mdev',
+            lambda driver, *args, **kwargs: create_mdev(*args, **kwargs)))
+    else:
+        test.useFixture(fixtures.MockPatch(
+            'nova.privsep.libvirt.create_mdev',
+            lambda address, *args, **kwargs: create_mdev(
+                'pci_' + re.sub('[:.]', '_', address), *args, **kwargs)))
 
 
 def snapshots_are_fakes():
