@@ -19,6 +19,7 @@ Nova's behaviour differs and its shape does not.
 
 import contextlib
 import importlib
+import json
 import re
 import sys
 from unittest import mock
@@ -223,16 +224,39 @@ def register_pci_devices(test, pci_info):
             pci_info.get_pci_address_mac_mapping())
 
 
-def connection(host, pci_info=None):
-    """A connection of Nova's fake libvirt that stands for one host."""
+def connection(host, pci_info=None, huge_pages=0):
+    """A connection of Nova's fake libvirt that stands for one host.
+
+    :param huge_pages: how many of 2 MiB each of its two NUMA nodes has
+    """
+    memory = 15740000    # KiB
+    pages = None
+    if huge_pages:
+        pages = {node: fakelibvirt.create_mempages([
+            (4, (memory // 2 - huge_pages * 2048) // 4), (2048, huge_pages)])
+            for node in range(2)}
     return fakelibvirt.Connection(
         'qemu:///system',
         version=fakelibvirt.FAKE_LIBVIRT_VERSION,
         hv_version=fakelibvirt.FAKE_QEMU_VERSION,
         host_info=fakelibvirt.HostInfo(
             cpu_nodes=2, cpu_sockets=1, cpu_cores=2, cpu_threads=2,
-            kB_mem=15740000),
+            kB_mem=memory, **({'mempages': pages} if pages else {})),
         pci_info=pci_info, hostname=host)
+
+
+def enable_persistent_memory(test):
+    """Let each host have two namespaces of persistent memory, SMALL."""
+    test.flags(pmem_namespaces='SMALL:ns_0|ns_1', group='libvirt')
+    test.useFixture(fixtures.MockPatch(
+        'nova.privsep.libvirt.get_pmem_namespaces', return_value=json.dumps([
+            {'dev': 'namespace0.%d' % number, 'mode': 'devdax', 'map': 'mem',
+             'size': 1 << 30, 'name': 'ns_%d' % number, 'numa_node': 0,
+             'daxregion': {'id': 0, 'size': 1 << 30, 'align': 2 << 20,
+                           'devices': [{'chardev': 'dax0.%d' % number,
+                                        'size': 1 << 30}]}}
+            for number in range(2)])))
+    test.useFixture(fixtures.MockPatch('nova.privsep.libvirt.cleanup_vpmem'))
 
 
 def driver_stubs():
