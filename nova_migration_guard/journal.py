@@ -26,12 +26,13 @@ import dataclasses
 import errno
 import json
 import os
-import time
 import typing
 from urllib import parse
 
 from oslo_concurrency import lockutils
 from oslo_log import log as logging
+
+from nova_migration_guard import durable
 
 LOG = logging.getLogger(__name__)
 
@@ -71,7 +72,6 @@ BLOCK_PHASES = (BEGUN, CONNECTING, COPYING, FREEZING, PIVOTING)
 
 _ENDING = '.json'
 _SEPARATOR = '+'
-_REJECTED = '.rejected'
 
 
 class JournalError(Exception):
@@ -211,8 +211,7 @@ class Journal(object):
 
     def __init__(self, folder, host):
         self._host = host
-        # a host's name may be anything that is no path separator for Nova
-        self.folder = os.path.join(folder, parse.quote(host, safe=''))
+        self.folder = durable.folder_of(folder, host)
 
     def _path(self, name):
         return os.path.join(self.folder, name + _ENDING)
@@ -221,7 +220,7 @@ class Journal(object):
     def _locked(self):
         """Keep the operators' command and nova-compute apart."""
         try:
-            self._make_folder()
+            durable.make_folder(self.folder)
             with lockutils.lock('journal', 'migration-guard-', external=True,
                                 lock_path=self.folder):
                 yield
@@ -229,39 +228,15 @@ class Journal(object):
             raise JournalError('The journal in %s cannot be used: %s' % (
                 self.folder, e.strerror or e))
 
-    def _make_folder(self):
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        if os.stat(self.folder).st_mode & 0o077:
-            os.chmod(self.folder, 0o700)
-
-    def _sync_folder(self):
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
     def _store(self, entry):
-        path = self._path(_name(entry.instance, entry.subject))
-        temporary = path + '.new'
-        text = json.dumps(dict(dataclasses.asdict(entry), version=VERSION))
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, 'w') as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.rename(temporary, path)
-        self._sync_folder()
+        durable.write(
+            self._path(_name(entry.instance, entry.subject)),
+            json.dumps(dict(dataclasses.asdict(entry), version=VERSION)))
 
     def _fetch(self, name):
         path = self._path(name)
         try:
-            with open(path, encoding='utf-8') as stream:
-                owner = os.fstat(stream.fileno()).st_uid
-                if owner not in (0, os.geteuid()):
-                    raise ValueError('it belongs to user %d' % owner)
-                return _load(stream.read(), self._host, name)
+            return _load(durable.read(path), self._host, name)
         except OSError as e:
             if e.errno == errno.ENOENT:
                 return None
@@ -271,11 +246,7 @@ class Journal(object):
             return None
 
     def _set_aside(self, path, reason):
-        aside = path + _REJECTED
-        if os.path.exists(aside):
-            aside = '%s.%d' % (aside, time.time_ns())
-        os.rename(path, aside)
-        self._sync_folder()
+        aside = durable.set_aside(path)
         if isinstance(reason, json.JSONDecodeError):
             # its text would quote the file
             reason = 'it is no JSON from character %d on' % reason.pos
@@ -368,4 +339,4 @@ class Journal(object):
                 if e.errno != errno.ENOENT:
                     raise
             else:
-                self._sync_folder()
+                durable.sync_folder(self.folder)

@@ -21,7 +21,7 @@ or returning:
 were read its host was still the old one, and when the migrations were read it
 had ended (bug 1896463). Every move saves the instance's host before it ends
 its migration, so by the time that the second list has been read the database
-has this host, and one more look at the instances finds it.
+has this host, and one more look at the instance finds it.
 
 *Arriving.* A live migration claims devices here before its record names this
 host: the conductor saves the destination after it has bound the ports there.
@@ -49,6 +49,23 @@ still in a state in which Nova counts nothing.
 
 No other move can begin or take a step meanwhile: a claim needs the lock that
 the audit holds.
+
+Where to look
+-------------
+
+An instance that an audit can miss is one that this process knows of. A build
+and an unshelved instance take their host under the lock that the audit holds.
+Evacuation, resize and cold migration claim here before they save the host; a
+live migration claims, or at the least asks this host's driver to prepare, once
+its record names this host; and an instance that a revert returns was counted
+here before it left. So the audit has missed nothing when every instance that
+this process has counted, claimed for or prepared for is on one of its lists,
+and no query is made.
+
+Only the first audit of a process cannot know of an instance that is returning,
+and asks. One that is arriving is on its list of migrations or holds devices,
+which are in the database; and no one can have arrived, for that takes a
+message, which the process has not begun to listen for.
 """
 
 import typing
@@ -58,6 +75,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
+from nova_migration_guard import mdev_claims
 from nova_migration_guard.nova_host import tracking
 
 LOG = logging.getLogger(__name__)
@@ -72,24 +90,41 @@ SPAWNING = 'spawning'
 # of no claim but those of devices, which are in the database.
 _audited: typing.MutableSet = weakref.WeakSet()
 
+# {tracker: UUIDs of the instances that move to or from its host, and of those
+# whose move has ended since its last audit}
+_expected: typing.MutableMapping = weakref.WeakKeyDictionary()
 
-def _only_reports():
+
+def only_reports():
+    """Whether nothing is to be changed."""
     return CONF.migration_guard.mode == 'report'
 
 
-def remember(tracker, instance, migration):
-    """Keep the instance of a live migration as it was when it was counted.
+def expect(tracker, uuid):
+    """Remember that an instance moves to or from a tracker's host.
 
-    Nova may drop its migration context too early. Like Nova's own audit this
-    keeps it with the record that the tracker has.
+    :param tracker: the ``nova.compute.resource_tracker.ResourceTracker``
+    :param uuid: the instance's UUID
+    """
+    _expected.setdefault(tracker, set()).add(uuid)
+
+
+def remember(tracker, instance, migration):
+    """Remember a move, and its instance as it was when it was counted.
+
+    Nova may drop the migration context of a live migration too early. Like
+    Nova's own audit this keeps the instance with the record that the tracker
+    has.
 
     :param tracker: the ``nova.compute.resource_tracker.ResourceTracker`` that
         has counted the move; the caller holds its ``compute_resources`` lock
     :param instance: its ``nova.objects.Instance``
     :param migration: its ``nova.objects.Migration``
     """
-    if (migration.migration_type == facts.LIVE_MIGRATION and
-            tracker.tracked_migrations.get(instance.uuid) is migration):
+    if tracker.tracked_migrations.get(instance.uuid) is not migration:
+        return
+    expect(tracker, instance.uuid)
+    if migration.migration_type == facts.LIVE_MIGRATION:
         migration.instance = instance
 
 
@@ -113,7 +148,7 @@ def keep_claims(devices, uuid, before, claimed):
     if not kept:
         return
     addresses = ', '.join(device.address for device in kept)
-    if _only_reports():
+    if only_reports():
         LOG.warning('The claim of %s is forgotten; it would be kept.',
                     addresses, instance_uuid=uuid)
         return
@@ -134,44 +169,51 @@ class Audit(object):
     :param instances: the audit's ``nova.objects.InstanceList``, corrected in
         place; ``clean_usage`` gets it later
     :param by_uuid: the audit's {uuid: instance}, corrected in place
+    :param counted: the UUIDs of the instances that the tracker had counted
+        as this host's before the audit
     """
 
     def __init__(self, tracker, context, nodename, migrations, instances,
-                 by_uuid):
+                 by_uuid, counted):
         self._tracker = tracker
         self._context = context
         self._nodename = nodename
         self._migrations = migrations
         self._instances = instances
         self._by_uuid = by_uuid
+        self._counted = counted
 
     def complete(self):
         """Add what the audit has missed to its own lists.
 
-        One query when it has missed nothing, two when an instance arrived,
-        and one more for each instance that is arriving or returning. The
-        first audit of a process makes one more. The instances of migrations
-        that are on no list of the audit are read by one query for all of
-        them, where Nova makes one for each.
+        No query when every instance that this process knows of is on one of
+        the lists; one for all that are not; and one for the migrations of
+        those that are arriving, or returning. The first audit of a process
+        makes one in any case. The instances of the migrations on the audit's
+        list are read by one query for all of them, where Nova makes one for
+        each.
         """
         known = {instance.uuid for instance in self._instances}
+        listed = {migration.instance_uuid for migration in self._migrations}
+        claims = dict(mdev_claims.of_driver(self._tracker.driver) or {})
+        expected = _expected.setdefault(self._tracker, set())
+        lost = self._counted.union(
+            expected, claims, tracking.holders(self._tracker)) - known - listed
         self._count_unshelved()
-        moving = self._read_moving(known)
-        missed = tracking.uuids_on_host(self._tracker, self._context) - known
-        known.update(
-            migration.instance_uuid for migration in self._migrations)
-        missed |= tracking.holders(self._tracker) - known
+        found = [instance for instance in self._read_moving(known).values()
+                 if instance.host == self._tracker.host]
+        if lost:
+            found += tracking.audited_instances(self._context, lost)
         if self._tracker not in _audited:
-            missed |= tracking.reverting(self._context) - known
-            _audited.add(self._tracker)
-        arrived = missed & {uuid for uuid, instance in moving.items()
-                            if instance.host == self._tracker.host}
-        for uuid in sorted(arrived):
-            self._look_at(moving[uuid])
-        if missed - arrived:
-            for instance in tracking.audited_instances(
-                    self._context, missed - arrived):
-                self._look_at(instance)
+            found += [instance for instance in
+                      tracking.reverting(self._context)
+                      if instance.uuid not in known | listed | lost]
+        self._look_at(found)
+        self._end_claims(claims)
+        expected.difference_update(known, lost - {
+            instance.uuid for instance in found
+            if instance.task_state == facts.MIGRATING})
+        _audited.add(self._tracker)
 
     def _read_moving(self, known):
         """Read the instances of the migrations, and hand them to the audit.
@@ -181,7 +223,7 @@ class Audit(object):
         """
         uuids = {migration.instance_uuid
                  for migration in self._migrations} - known
-        if not uuids or _only_reports():
+        if not uuids or only_reports():
             return {}
         found = {instance.uuid: instance for instance in
                  tracking.audited_instances(self._context, uuids)}
@@ -195,7 +237,7 @@ class Audit(object):
 
     def _count_unshelved(self):
         """Count what Nova takes for offloaded still."""
-        if _only_reports():
+        if only_reports():
             return
         for instance in self._instances:
             if (instance.vm_state == SHELVED_OFFLOADED and
@@ -221,23 +263,58 @@ class Audit(object):
               migration.migration_type == EVACUATION):
             instance.task_state = REBUILD_SPAWNING
 
-    def _look_at(self, instance):
-        if instance.host == self._tracker.host:
-            if instance.node == self._nodename and self._may_keep(
-                    instance, 'arrived while the audit ran'):
-                self._count(instance)
-        elif instance.task_state == facts.MIGRATING:
-            self._keep_move(instance, 'is arriving', self._is_arriving)
-        elif instance.task_state == tracking.RESIZE_REVERTING:
-            self._keep_move(instance, 'is returning', self._is_returning)
+    def _look_at(self, found):
+        """Judge the instances that are on none of the audit's lists."""
+        arriving, returning = {}, {}
+        for instance in found:
+            if instance.host == self._tracker.host:
+                if instance.node == self._nodename and self._may_keep(
+                        instance, 'arrived while the audit ran'):
+                    self._count(instance)
+            elif instance.task_state == facts.MIGRATING:
+                arriving[instance.uuid] = instance
+            elif instance.task_state == tracking.RESIZE_REVERTING:
+                returning[instance.uuid] = instance
+        if arriving:
+            self._keep_moves(
+                arriving, 'is arriving', self._is_arriving,
+                tracking.live_migrations(self._context, arriving,
+                                         facts.OPEN_STATUSES))
+        if returning:
+            self._keep_moves(
+                returning, 'is returning', self._is_returning,
+                tracking.reverted_moves(self._context, self._tracker.host,
+                                        returning))
 
-    def _keep_move(self, instance, why, belongs_here):
-        for migration in tracking.moves(self._context, instance.uuid):
-            if belongs_here(instance, migration):
-                if self._may_keep(instance, why):
-                    migration.instance = instance
-                    self._migrations.objects.append(migration)
-                return
+    def _keep_moves(self, instances, why, belongs_here, migrations):
+        """Add the newest move of each instance that belongs here."""
+        left = dict(instances)
+        for migration in migrations:
+            instance = left.get(migration.instance_uuid)
+            if instance is None or not belongs_here(instance, migration):
+                continue
+            del left[instance.uuid]
+            if self._may_keep(instance, why):
+                migration.instance = instance
+                self._migrations.objects.append(migration)
+
+    def _end_claims(self, claims):
+        """Free the mediated devices of guests that do not come any more.
+
+        :param claims: {instance UUID: [mdev UUID]} before the guests were
+            looked for; what was claimed since is not judged
+        """
+        if not claims or only_reports():
+            return
+        coming = {migration.instance_uuid for migration in self._migrations
+                  if self._is_arriving(None, migration)}
+        current = mdev_claims.of_driver(self._tracker.driver)
+        for uuid, mdevs in claims.items():
+            if uuid not in coming and current.get(uuid) is mdevs:
+                current.pop(uuid, None)
+                LOG.info('The claim of the mediated devices %s has ended '
+                         'with the migration.', ', '.join(mdevs),
+                         instance_uuid=uuid)
 
     def _is_arriving(self, instance, migration):
         return (migration.migration_type == facts.LIVE_MIGRATION and
@@ -254,7 +331,7 @@ class Audit(object):
     @staticmethod
     def _may_keep(instance, why):
         """Say in the log what is missing, and tell whether to add it."""
-        if _only_reports():
+        if only_reports():
             LOG.warning('The resource audit has missed the instance, which '
                         '%s; its resources would be kept.', why,
                         instance=instance)

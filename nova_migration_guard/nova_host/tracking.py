@@ -21,16 +21,6 @@ _AUDITED_ATTRIBUTES = ['system_metadata', 'numa_topology', 'flavor',
                        'migration_context', 'resources']
 
 
-def uuids_on_host(tracker, context):
-    """Read the UUIDs of a host's instances, in one light query.
-
-    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``
-    :param context: the audit's request context
-    :returns: a set
-    """
-    return set(objects.InstanceList.get_uuids_by_host(context, tracker.host))
-
-
 def holders(tracker):
     """The UUIDs for which a tracker holds devices or a move's claim.
 
@@ -46,15 +36,15 @@ def holders(tracker):
 
 
 def reverting(context):
-    """Read the UUIDs of the instances whose resize is being reverted.
+    """Read the instances whose resize is being reverted, in one query.
 
     :param context: the audit's request context
-    :returns: a set; of the whole cell, since the instance's host is still
-        the one that it leaves
+    :returns: a list of ``nova.objects.Instance``; of the whole cell, since
+        the instance's host is still the one that it leaves
     """
-    return {instance.uuid for instance in objects.InstanceList.get_by_filters(
+    return list(objects.InstanceList.get_by_filters(
         context, {'task_state': [RESIZE_REVERTING], 'deleted': False},
-        expected_attrs=[])}
+        expected_attrs=_AUDITED_ATTRIBUTES))
 
 
 def audited_instances(context, uuids):
@@ -69,17 +59,38 @@ def audited_instances(context, uuids):
         expected_attrs=_AUDITED_ATTRIBUTES))
 
 
-def moves(context, uuid):
-    """Read the migrations of an instance, newest first.
+def _migrations(context, uuids, filters):
+    # Nova's filter takes one instance, on every release
+    if len(uuids) == 1:
+        filters['instance_uuid'] = list(uuids)[0]
+    return sorted(objects.MigrationList.get_by_filters(context, filters),
+                  key=lambda migration: migration.id, reverse=True)
+
+
+def live_migrations(context, uuids, statuses):
+    """Read live migrations of instances, in one query.
 
     :param context: the audit's request context
-    :param uuid: the instance's UUID
-    :returns: a list of ``nova.objects.Migration``
+    :param uuids: the instances' UUIDs
+    :param statuses: those that a migration may have
+    :returns: a list of ``nova.objects.Migration``, newest first; with those
+        of other instances of the cell when there is more than one UUID
     """
-    return sorted(
-        objects.MigrationList.get_by_filters(
-            context, {'instance_uuid': uuid}),
-        key=lambda migration: migration.id, reverse=True)
+    return _migrations(context, uuids, {
+        'migration_type': 'live-migration', 'status': list(statuses)})
+
+
+def reverted_moves(context, host, uuids):
+    """Read reverted moves of instances from a host, in one query.
+
+    :param context: the audit's request context
+    :param host: the host that they began on
+    :param uuids: the instances' UUIDs
+    :returns: a list of ``nova.objects.Migration``, newest first; with those
+        of other instances of the host when there is more than one UUID
+    """
+    return _migrations(context, uuids, {
+        'source_compute': host, 'status': ['reverted']})
 
 
 def count_usage(tracker, context, instance, nodename):

@@ -23,8 +23,8 @@ import typing
 
 import wrapt
 
-_MODULES = ('compute_manager', 'libvirt_driver', 'pci_manager',
-            'resource_tracker')
+_MODULES = ('compute_manager', 'libvirt_destination', 'libvirt_driver',
+            'pci_manager', 'resource_tracker')
 _applied: typing.List[str] = []
 
 

@@ -29,7 +29,8 @@ from nova_migration_guard import resource_guard
 CONF = cfg.CONF
 MODULE = 'nova.compute.resource_tracker'
 
-# The instances of the audit that each tracker is at.
+# What each tracker's audit is at: its instances, the same by UUID, and the
+# UUIDs of those that were counted before it.
 _audits: typing.MutableMapping = weakref.WeakKeyDictionary()
 
 
@@ -42,9 +43,10 @@ def _update_usage_from_instances(wrapped, tracker, args, kwargs):
     def instances_of(context, instances, nodename):
         return instances
 
+    counted = set(tracker.tracked_instances)
     by_uuid = wrapped(*args, **kwargs)
     if _active():
-        _audits[tracker] = (instances_of(*args, **kwargs), by_uuid)
+        _audits[tracker] = (instances_of(*args, **kwargs), by_uuid, counted)
     return by_uuid
 
 

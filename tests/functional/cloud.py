@@ -213,12 +213,13 @@ class CloudTestCase(operations.Operations, views.Views,
         """Let there be a Cinder."""
         self.cinder = self.useFixture(releases.CinderFixture(self))
 
-    def start_host(self, host, pci_info=None):
+    def start_host(self, host, pci_info=None, huge_pages=0):
         """Make a host, and start its nova-compute.
 
         :param pci_info: see :func:`releases.pci_devices`
+        :param huge_pages: see :func:`releases.connection`
         """
-        self.world.add(host, releases.connection(host, pci_info))
+        self.world.add(host, releases.connection(host, pci_info, huge_pages))
         if pci_info is not None:
             releases.register_pci_devices(self, pci_info)
         return self.start_compute(host)

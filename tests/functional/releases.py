@@ -19,15 +19,19 @@ Nova's behaviour differs and its shape does not.
 
 import contextlib
 import importlib
+import json
+import re
 import sys
 from unittest import mock
 
 import fixtures
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
+from oslo_utils import uuidutils
 
 from nova.tests.functional.libvirt import base
 from nova import version
+from nova.virt.libvirt import driver as libvirt_driver
 from nova.volume import cinder
 
 CONF = cfg.CONF
@@ -251,16 +255,39 @@ def register_pci_devices(test, pci_info):
             pci_info.get_pci_address_mac_mapping())
 
 
-def connection(host, pci_info=None):
-    """A connection of Nova's fake libvirt that stands for one host."""
+def connection(host, pci_info=None, huge_pages=0):
+    """A connection of Nova's fake libvirt that stands for one host.
+
+    :param huge_pages: how many of 2 MiB each of its two NUMA nodes has
+    """
+    memory = 15740000    # KiB
+    pages = None
+    if huge_pages:
+        pages = {node: fakelibvirt.create_mempages([
+            (4, (memory // 2 - huge_pages * 2048) // 4), (2048, huge_pages)])
+            for node in range(2)}
     return fakelibvirt.Connection(
         'qemu:///system',
         version=fakelibvirt.FAKE_LIBVIRT_VERSION,
         hv_version=fakelibvirt.FAKE_QEMU_VERSION,
         host_info=fakelibvirt.HostInfo(
             cpu_nodes=2, cpu_sockets=1, cpu_cores=2, cpu_threads=2,
-            kB_mem=15740000),
+            kB_mem=memory, **({'mempages': pages} if pages else {})),
         pci_info=pci_info, hostname=host)
+
+
+def enable_persistent_memory(test):
+    """Let each host have two namespaces of persistent memory, SMALL."""
+    test.flags(pmem_namespaces='SMALL:ns_0|ns_1', group='libvirt')
+    test.useFixture(fixtures.MockPatch(
+        'nova.privsep.libvirt.get_pmem_namespaces', return_value=json.dumps([
+            {'dev': 'namespace0.%d' % number, 'mode': 'devdax', 'map': 'mem',
+             'size': 1 << 30, 'name': 'ns_%d' % number, 'numa_node': 0,
+             'daxregion': {'id': 0, 'size': 1 << 30, 'align': 2 << 20,
+                           'devices': [{'chardev': 'dax0.%d' % number,
+                                        'size': 1 << 30}]}}
+            for number in range(2)])))
+    test.useFixture(fixtures.MockPatch('nova.privsep.libvirt.cleanup_vpmem'))
 
 
 def driver_stubs():
@@ -378,13 +405,65 @@ def let_devices_migrate_live(test):
     """
     if not devices_by_alias_migrate_live():
         return
-    for name, number in (('FAKE_LIBVIRT_VERSION', 10000000),
-                         ('FAKE_QEMU_VERSION', 8002002)):
-        test.useFixture(fixtures.MockPatchObject(fakelibvirt, name, number))
+    use_new_libvirt(test)
     for name in (pci_device_spec_option(), 'alias'):
         test.flags(group='pci', **{name: [
             value[:-1] + ', "live_migratable": "yes"}'
             for value in CONF.pci[name]]})
+
+
+def use_new_libvirt(test):
+    """Let hosts have a libvirt and a QEMU of 2024."""
+    for name, number in (('FAKE_LIBVIRT_VERSION', 10000000),
+                         ('FAKE_QEMU_VERSION', 8002002)):
+        test.useFixture(fixtures.MockPatchObject(fakelibvirt, name, number))
+
+
+def mdevs_migrate_live():
+    """Whether a guest with a mediated device can be migrated live (29)."""
+    return VERSION >= (29,)
+
+
+def mdev_capable_devices():
+    """The PCI devices of a host with one GPU that can be shared."""
+    return fakelibvirt.HostPCIDevicesInfo(
+        num_pfs=0, num_vfs=0, num_mdevcap=1)
+
+
+def mdev(parent, mdev_type, uuid):
+    """A mediated device of Nova's fake libvirt.
+
+    :returns: {name: device}
+    """
+    name = 'mdev_' + uuid.replace('-', '_')
+    return {name: fakelibvirt.FakeMdevDevice(
+        dev_name=name, type_id=mdev_type, parent=parent)}
+
+
+def enable_mdevs(test, create):
+    """Let hosts share GPUs.
+
+    :param create: what makes a mediated device: (parent, type, UUID)
+    """
+    test.flags(enabled_mdev_types=[fakelibvirt.NVIDIA_11_VGPU_TYPE],
+               group='devices')
+    use_new_libvirt(test)
+
+    def create_mdev(parent, mdev_type, uuid=None):
+        uuid = uuid or uuidutils.generate_uuid()
+        create(parent, mdev_type, uuid)
+        return uuid
+
+    # the driver asks libvirt for one; to 29 it writes to sysfs
+    if hasattr(libvirt_driver.LibvirtDriver, '_create_mdev'):
+        test.useFixture(fixtures.MockPatchObject(
+            libvirt_driver.LibvirtDriver, '_create_mdev',
+            lambda driver, *args, **kwargs: create_mdev(*args, **kwargs)))
+    else:
+        test.useFixture(fixtures.MockPatch(
+            'nova.privsep.libvirt.create_mdev',
+            lambda address, *args, **kwargs: create_mdev(
+                'pci_' + re.sub('[:.]', '_', address), *args, **kwargs)))
 
 
 def snapshots_are_fakes():

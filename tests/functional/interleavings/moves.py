@@ -208,8 +208,14 @@ class LiveMigrationFails(LiveMigration):
         job.fail()
 
     def has_ended(self):
-        return self._is('active', A) and self.cloud.migrations(
-            self.server)[-1].status in ('error', 'failed')
+        # 34 leaves the instance in ERROR when the job has ended by an error
+        says = self.cloud.nova_says(self.server)
+        return says.task_state is None and says.host == A and (
+            self.cloud.migrations(self.server)[-1].status in (
+                'error', 'failed'))
+
+    def has_failed(self):
+        return False
 
 
 class ColdMigration(Move):
