@@ -35,8 +35,19 @@ PATIENCE = 300
 SIGTERM_PATIENCE = 240
 #: Percent of the first disk that must be copied, so that a migration is in
 #: mid flight; and how many more make it too late to call it that.
-UNDER_WAY = 2
+UNDER_WAY = 0.3
 TOO_LATE = 40
+
+
+#: B/s: the memory of a guest, which is nearly all zero and so little to send,
+#: takes some minutes.
+SLOW_MEMORY = 1024
+#: What nova-compute logs, on every release, when init_host has ended and its
+#: RPC server answers. Its first report comes five seconds later.
+STARTED = b'Join ServiceGroup membership'
+#: Seconds since the last report within which Nova takes a host for up; half
+#: of [DEFAULT] service_down_time.
+UP = 30
 
 
 class MigrationOver(AssertionError):
@@ -80,6 +91,11 @@ class Lab(object):
         self.wait_until(lambda: self.hosts[host].console_tick(server),
                         server, 'ticks on %s' % host)
         return server
+
+    def servers(self, name):
+        """The servers of a name: list of uuids."""
+        return [found['id'] for found in self.parts.nova.get(
+            '/servers?all_tenants=1&name=%s' % name)['servers']]
 
     def attach_volume(self, server):
         """Attach a volume of its own to a server; in the full form only.
@@ -130,6 +146,21 @@ class Lab(object):
         return (found['OS-EXT-STS:vm_state'], found['OS-EXT-STS:task_state'],
                 found['OS-EXT-SRV-ATTR:host'])
 
+    def why_failed(self, server, action):
+        """What Nova tells of the newest action of a name that has failed.
+
+        :param action: as in ``openstack server event list``
+        :returns: text, empty when there is none
+        """
+        path = '/servers/%s/os-instance-actions' % server
+        for found in self.parts.nova.get(path)['instanceActions']:
+            if found['action'] == action and found['message']:
+                events = self.parts.nova.get('%s/%s' % (
+                    path, found['request_id']))['instanceAction']['events']
+                return '\n'.join(event['traceback'] or ''
+                                 for event in events)
+        return ''
+
     # ---- migrations
 
     def wait_for_copy(self, server, source, wanted=UNDER_WAY):
@@ -146,12 +177,12 @@ class Lab(object):
                 raise MigrationOver(str(self.state(server)))
             domain = self.hosts[source].domains().get(server, {})
             disks = domain.get('disks', {}).values()
-            percent = max([100 * disk['done'] // max(1, disk['size'])
+            percent = max([100.0 * disk['done'] / max(1, disk['size'])
                            for disk in disks] or [0])
             if percent > wanted + TOO_LATE:
                 raise MigrationOver('%d %% of the disk is copied' % percent)
             return migration.status == 'running' and percent >= wanted
-        self.wait_until(under_way, server, 'is copied', interval=1)
+        self.wait_until(under_way, server, 'is copied')
         progress.say('%s: the copy is under way' % server)
 
     def migrations(self, server):
@@ -166,12 +197,30 @@ class Lab(object):
         """
         progress.say('throttle %s: %s' % (
             server, '%d MiB/s' % bandwidth if bandwidth else 'no limit'))
+        host, domain = self._source(server)
+        host.set_speed(domain['name'], bandwidth)
+
+    def _source(self, server):
         for host in self.hosts.values():
             domain = host.domains().get(server, {})
             if domain.get('job'):
-                host.set_speed(domain['name'], bandwidth)
-                return
+                return host, domain
         raise LookupError('no migration of %s runs' % server)
+
+    def wait_for_memory(self, server):
+        """Let the newest migration copy memory, and go on for minutes."""
+        progress.say('%s: no limit for the disk, %d B/s for memory' % (
+            server, SLOW_MEMORY))
+        host, domain = self._source(server)
+        host.set_memory_speed(domain['name'], SLOW_MEMORY)
+        host.set_disk_speed(domain['name'], 0)
+
+        def copies():
+            job = host.domains().get(server, {}).get('job')
+            if not job:
+                raise MigrationOver(str(self.state(server)))
+            return job['memory']
+        self.wait_until(copies, server, 'copies memory')
 
     def finish_migration(self, server):
         """Let the newest migration run to its end, whatever that is.
@@ -203,37 +252,35 @@ class Lab(object):
 
         :param wait: until it has started and reports
         """
-        reported = self._reports(host)
         progress.say('start nova-compute on %s' % host)
         self.parts.services.write_compute(host)
         self.parts.services.computes[host].start()
         if wait:
-            self.wait_for_compute(host, reported)
+            self.wait_for_compute(host)
 
-    def wait_for_compute(self, host, reported=None, timeout=PATIENCE):
-        """Wait until nova-compute has started: it reports after init_host.
+    def wait_for_compute(self, host, timeout=PATIENCE):
+        """Wait until nova-compute has started: it is after init_host.
 
-        :param reported: how often it had reported before
         :param timeout: seconds
         """
         process = self.parts.services.computes[host]
-        reported = self._reports(host) if reported is None else reported
 
-        def reports():
+        def has_started():
             if not process.alive:
                 raise AssertionError('nova-compute on %s ended; see %s' % (
                     host, process.log))
-            return self._reports(host) > reported
-        waiting.wait_until(reports, 'nova-compute on %s reports; see %s' % (
-            host, process.log), timeout)
-        progress.say('nova-compute on %s reports' % host)
+            return process.has_logged(STARTED) and self._is_up(host)
+        waiting.wait_until(has_started, 'nova-compute on %s has started; see '
+                           '%s' % (host, process.log), timeout)
+        progress.say('nova-compute on %s has started' % host)
 
-    def _reports(self, host):
-        counts = {row['host']: int(row['report_count'])
-                  for row in self.parts.database.rows(
-                      'nova', 'select host, report_count from services where '
-                      "`binary` = 'nova-compute'")}
-        return counts[host]
+    def _is_up(self, host):
+        """Whether Nova takes a host for up, and for how long yet."""
+        row, = self.parts.database.rows(
+            'nova', 'select timestampdiff(second, last_seen_up, '
+            "utc_timestamp()) as age from services where host = '%s' and "
+            "`binary` = 'nova-compute'" % host)  # noqa: S608
+        return int(row['age']) < UP
 
     def configure_computes(self, guard, options):
         """Have every nova-compute run with these options.
@@ -253,11 +300,10 @@ class Lab(object):
         self.parts.remember()
         for host in self.hosts:
             self.kill_compute(host)
-        before = {host: self._reports(host) for host in self.hosts}
         for host in self.hosts:
             self.start_compute(host, wait=False)
-        for host, reported in before.items():
-            self.wait_for_compute(host, reported)
+        for host in self.hosts:
+            self.wait_for_compute(host)
 
     def freeze_compute(self, host):
         """Stop nova-compute: it answers nothing, until it is thawed."""
