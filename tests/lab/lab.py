@@ -18,56 +18,38 @@ named as Nova names them: 'host-a', 'host-b', 'host-c'. A server is a uuid.
 """
 
 import contextlib
-import os
-import signal as signals
 
 from tests.lab import clients
 from tests.lab import deployment
 from tests.lab import host as compute_host
 from tests.lab import namespaces
 from tests.lab import observer
+from tests.lab import operations
 from tests.lab import progress
 from tests.lab import waiting
 
-#: Seconds for what nova-compute does, on a machine that is busy.
-PATIENCE = 300
-#: Up to 33 nova-compute waits at SIGTERM for what it is doing.
-SIGTERM_PATIENCE = 240
 #: Percent of the first disk that must be copied, so that a migration is in
 #: mid flight; and how many more make it too late to call it that.
 UNDER_WAY = 0.3
 TOO_LATE = 40
-
-
 #: B/s: the memory of a guest, which is nearly all zero and so little to send,
 #: takes some minutes.
 SLOW_MEMORY = 1024
-#: What nova-compute logs, on every release, when init_host has ended and its
-#: RPC server answers. Its first report comes five seconds later.
-STARTED = b'Join ServiceGroup membership'
-#: Seconds since the last report within which Nova takes a host for up; half
-#: of [DEFAULT] service_down_time.
-UP = 30
 
 
 class MigrationOver(AssertionError):
     """A migration that should be in flight is not, or is nearly over."""
 
 
-class Lab(object):
+class Lab(operations.Operations):
     """A lab that is up.
 
     :param parts: Deployment
     """
 
     def __init__(self, parts):
-        self.parts = parts
+        super(Lab, self).__init__(parts)
         self._observer = observer.Observer(parts)
-
-    @property
-    def hosts(self):
-        """{name: ComputeHost}"""
-        return self.parts.hosts
 
     # ---- users
 
@@ -147,19 +129,18 @@ class Lab(object):
                 found['OS-EXT-SRV-ATTR:host'])
 
     def why_failed(self, server, action):
-        """What Nova tells of the newest action of a name that has failed.
+        """Why the events of an action failed, as users are told.
+
+        The API has it as details of an event from 2.84 (21.0.0) on.
 
         :param action: as in ``openstack server event list``
-        :returns: text, empty when there is none
+        :returns: list of texts, oldest first
         """
-        path = '/servers/%s/os-instance-actions' % server
-        for found in self.parts.nova.get(path)['instanceActions']:
-            if found['action'] == action and found['message']:
-                events = self.parts.nova.get('%s/%s' % (
-                    path, found['request_id']))['instanceAction']['events']
-                return '\n'.join(event['traceback'] or ''
-                                 for event in events)
-        return ''
+        return [row['details'] for row in self.parts.database.rows(
+            'nova', 'select e.details from instance_actions a '  # noqa: S608
+            'join instance_actions_events e on e.action_id = a.id '
+            "where a.instance_uuid = '%s' and a.action = '%s' "
+            "and e.result = 'Error' order by e.id" % (server, action))]
 
     # ---- migrations
 
@@ -237,119 +218,6 @@ class Lab(object):
             return None
         return self.wait_until(ended, server, 'has migrated', interval=2)
 
-    # ---- operators, and bad luck
-
-    def kill_compute(self, host, signal=signals.SIGKILL):
-        """Send nova-compute a signal, and wait until it is gone."""
-        process = self.parts.services.computes[host]
-        progress.say('%s to nova-compute on %s' % (
-            signals.Signals(signal).name, host))
-        process.stop(signal, PATIENCE if signal == signals.SIGKILL else
-                     SIGTERM_PATIENCE)
-
-    def start_compute(self, host, wait=True):
-        """Start nova-compute.
-
-        :param wait: until it has started and reports
-        """
-        progress.say('start nova-compute on %s' % host)
-        self.parts.services.write_compute(host)
-        self.parts.services.computes[host].start()
-        if wait:
-            self.wait_for_compute(host)
-
-    def wait_for_compute(self, host, timeout=PATIENCE):
-        """Wait until nova-compute has started: it is after init_host.
-
-        :param timeout: seconds
-        """
-        process = self.parts.services.computes[host]
-
-        def has_started():
-            if not process.alive:
-                raise AssertionError('nova-compute on %s ended; see %s' % (
-                    host, process.log))
-            return process.has_logged(STARTED) and self._is_up(host)
-        waiting.wait_until(has_started, 'nova-compute on %s has started; see '
-                           '%s' % (host, process.log), timeout)
-        progress.say('nova-compute on %s has started' % host)
-
-    def _is_up(self, host):
-        """Whether Nova takes a host for up, and for how long yet."""
-        row, = self.parts.database.rows(
-            'nova', 'select timestampdiff(second, last_seen_up, '
-            "utc_timestamp()) as age from services where host = '%s' and "
-            "`binary` = 'nova-compute'" % host)  # noqa: S608
-        return int(row['age']) < UP
-
-    def configure_computes(self, guard, options):
-        """Have every nova-compute run with these options.
-
-        They are started again unless they have them already.
-
-        :param guard: whether with the guard
-        :param options: {section: {option: value}}, more of them
-        """
-        settings = self.parts.settings
-        if (settings.guard, settings.compute_options) == (guard, options):
-            return
-        progress.say('nova-compute %s the guard, %s' % (
-            'with' if guard else 'without', options))
-        settings.guard = guard
-        settings.compute_options = options
-        self.parts.remember()
-        for host in self.hosts:
-            self.kill_compute(host)
-        for host in self.hosts:
-            self.start_compute(host, wait=False)
-        for host in self.hosts:
-            self.wait_for_compute(host)
-
-    def freeze_compute(self, host):
-        """Stop nova-compute: it answers nothing, until it is thawed."""
-        progress.say('freeze nova-compute on %s' % host)
-        self.parts.services.computes[host].kill(signals.SIGSTOP)
-
-    def thaw_compute(self, host):
-        progress.say('thaw nova-compute on %s' % host)
-        self.parts.services.computes[host].kill(signals.SIGCONT)
-
-    def stop_libvirtd(self, host, signal=signals.SIGKILL):
-        """Stop libvirtd; its QEMUs go on."""
-        progress.say('%s to libvirtd on %s' % (
-            signals.Signals(signal).name, host))
-        self.hosts[host].libvirtd.stop(signal)
-
-    def start_libvirtd(self, host):
-        progress.say('start libvirtd on %s' % host)
-        self.hosts[host].start_libvirtd()
-
-    def freeze_qemu(self, server, host):
-        """Stop the QEMU of a server: neither guest nor monitor runs."""
-        progress.say('freeze the QEMU of %s on %s' % (server, host))
-        os.kill(self.hosts[host].emulator(server).pid, signals.SIGSTOP)
-
-    def thaw_qemu(self, server, host):
-        progress.say('thaw the QEMU of %s on %s' % (server, host))
-        os.kill(self.hosts[host].emulator(server).pid, signals.SIGCONT)
-
-    def cut_network(self, *hosts):
-        """Have hosts no longer reach each other.
-
-        They reach the controller and the other hosts as before.
-        """
-        self._isolate(hosts, 'on')
-
-    def heal_network(self, *hosts):
-        self._isolate(hosts or tuple(self.hosts), 'off')
-
-    def _isolate(self, hosts, isolated):
-        progress.say('isolation of %s: %s' % (', '.join(hosts), isolated))
-        for host in hosts:
-            self.parts.controller.run('ip', 'link', 'set', 'dev', host,
-                                      'type', 'bridge_slave', 'isolated',
-                                      isolated)
-
     # ---- seeing
 
     def observe(self, server):
@@ -369,7 +237,7 @@ class Lab(object):
                       for line in str(found).splitlines())))
         return found
 
-    def wait_until(self, predicate, server, what, timeout=PATIENCE,
+    def wait_until(self, predicate, server, what, timeout=operations.PATIENCE,
                    interval=0.5):
         """Wait until something is true of a server.
 
@@ -405,9 +273,8 @@ class Lab(object):
         migrations = self.migrations(server)
         full = self.parts.full
         devices = full.devices(server) if full else {}
-        if self.nova_says(server):
-            self._action(server, {'os-resetState': {'state': 'active'}})
-            self.delete(server)
+        self.wait_until(lambda: self._is_deleted(server), server,
+                        'is deleted', interval=2)
         traces = []
         for host in self.hosts.values():
             traces += host.forget(server)
@@ -421,6 +288,17 @@ class Lab(object):
         for trace in traces:
             progress.say('left behind: ' + trace)
         return traces
+
+    def _is_deleted(self, server):
+        """Ask for a deletion as often as it is refused."""
+        said = self.nova_says(server)
+        if said and said[1] != 'deleting':
+            progress.say('delete %s' % server)
+            # it may go, or become busy, between these requests
+            with contextlib.suppress(clients.ApiError):
+                self._action(server, {'os-resetState': {'state': 'active'}})
+                self.parts.nova.call('DELETE', '/servers/' + server)
+        return said is None
 
 
 def connect(settings):
