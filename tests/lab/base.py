@@ -69,7 +69,7 @@ def shared_lab():
     return _labs[0]
 
 
-class LabTestCase(testtools.TestCase):
+class LabTestCase(testcase.WithAttributes, testtools.TestCase):
     """A test with a lab of which every part runs when it begins.
 
     :cvar guard: whether nova-compute has the guard
