@@ -83,9 +83,9 @@ class Operations(object):
     def _is_up(self, host):
         """Whether Nova takes a host for up, and for how long yet."""
         row, = self.parts.database.rows(
-            'nova', 'select timestampdiff(second, last_seen_up, '
-            "utc_timestamp()) as age from services where host = '%s' and "
-            "`binary` = 'nova-compute'" % host)  # noqa: S608
+            'nova', 'select timestampdiff('  # noqa: S608
+            'second, last_seen_up, utc_timestamp()) as age from services '
+            "where host = '%s' and `binary` = 'nova-compute'" % host)
         return int(row['age']) < UP
 
     def configure_computes(self, guard, options):
