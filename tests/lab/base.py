@@ -19,16 +19,32 @@ import os
 import fixtures
 import testtools
 from testtools import content
+from testtools import testcase
 
 from tests.lab import lab
 from tests.lab import progress
 from tests.lab import settings as lab_settings
 
 OPTIONS = lab_settings.QUICK_OPTIONS
+LIGHT = lab_settings.LIGHT
+FULL = lab_settings.FULL
+#: Of the servers of tests.
+NAME = 'tested'
 #: Seconds for one test; the first one brings the lab up.
 TIMEOUT = 1800
 
 _labs = []
+
+
+def in_ci(form):
+    """Decorate a test that CI runs on the lab of one form.
+
+    The name of the test then ends with ``[ci-FORM]``, by which
+    ``tools/run-tests`` finds it. The other tests are run on demand.
+
+    :param form: LIGHT or FULL
+    """
+    return testcase.attr('ci-' + form)
 
 
 def shared_lab():
@@ -44,11 +60,16 @@ def shared_lab():
             lab_settings.Settings.from_environ(compute_options=OPTIONS))
         if brought_up:
             atexit.register(found.parts.down)
+        else:
+            found.mend()
+            for server in found.servers(NAME):
+                progress.say('%s is left from an interrupted run' % server)
+                found.forget(server)
         _labs.append(found)
     return _labs[0]
 
 
-class LabTestCase(testtools.TestCase):
+class LabTestCase(testcase.WithAttributes, testtools.TestCase):
     """A test with a lab of which every part runs when it begins.
 
     :cvar guard: whether nova-compute has the guard
@@ -89,7 +110,7 @@ class LabTestCase(testtools.TestCase):
 
         :param volume: whether it has a volume; in the full form only
         """
-        server = self.lab.boot(host)
+        server = self.lab.boot(host, NAME)
         self.addCleanup(self._forget, server)
         if volume:
             self.lab.attach_volume(server)

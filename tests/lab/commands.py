@@ -31,16 +31,20 @@ Tests:         NOVA_LAB_RELEASE=%(release)s NOVA_LAB_FORM=%(form)s \\
 '''
 
 
+def add_root(parser):
+    parser.add_argument(
+        '--root', help='folder for virtualenvs, state and logs (%s)' %
+        lab_settings.ROOT,
+        default=os.environ.get('NOVA_LAB_ROOT', lab_settings.ROOT))
+
+
 def add_arguments(parser):
     environ = os.environ
+    add_root(parser)
     parser.add_argument(
         '--release', help='of Nova, one of constraints/releases.cfg (%s)' %
         lab_settings.RELEASE,
         default=environ.get('NOVA_LAB_RELEASE', lab_settings.RELEASE))
-    parser.add_argument(
-        '--root', help='folder for virtualenvs, state and logs (%s)' %
-        lab_settings.ROOT,
-        default=environ.get('NOVA_LAB_ROOT', lab_settings.ROOT))
     parser.add_argument(
         '--full', dest='form', action='store_const', const=lab_settings.FULL,
         help='with Keystone, Neutron and Cinder, so that servers have ports '
@@ -87,17 +91,21 @@ def up(args):
 
 
 def down(args):
-    """Take a lab down.
+    """Take labs of a root down.
 
-    :param args: release, root, form
+    :param args: root, names
     :returns: exit code
     """
-    parts = deployment.Deployment(lab_settings.Settings(
-        release=args.release, root=args.root, form=args.form))
-    try:
-        parts.lock()
-    except deployment.CannotRun as e:
-        print('lab: %s' % e, file=sys.stderr)
-        return 1
-    parts.down()
-    return 0
+    code = 0
+    for settings in lab_settings.found_in(args.root):
+        if args.names and settings.name not in args.names:
+            continue
+        parts = deployment.Deployment(settings)
+        try:
+            parts.lock()
+        except deployment.CannotRun as e:
+            print('lab %s: %s' % (settings.name, e), file=sys.stderr)
+            code = 1
+        else:
+            parts.down()
+    return code

@@ -210,12 +210,19 @@ class ComputeHost(object):
         :param name: of the domain
         :param bandwidth: MiB/s; 0: no limit
         """
+        self.set_disk_speed(name, bandwidth)
+        # 0 would be a standstill; this is its largest value
+        self.set_memory_speed(name, (bandwidth << 20) or (1 << 60))
+
+    def set_disk_speed(self, name, bandwidth):
         for job in self._monitor(name, 'query-block-jobs'):
             self._monitor(name, 'block-job-set-speed', device=job['device'],
                           speed=bandwidth << 20)
-        # 0 would be a standstill; this is its largest value
-        self._monitor(name, 'migrate-set-parameters', **{
-            'max-bandwidth': (bandwidth << 20) or (1 << 60)})
+
+    def set_memory_speed(self, name, speed):
+        """Limit how fast a migration copies memory; B/s."""
+        self._monitor(name, 'migrate-set-parameters',
+                      **{'max-bandwidth': speed})
 
     def _monitor(self, name, command, **arguments):
         answer = json.loads(self.virsh(

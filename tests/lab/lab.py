@@ -18,45 +18,38 @@ named as Nova names them: 'host-a', 'host-b', 'host-c'. A server is a uuid.
 """
 
 import contextlib
-import os
-import signal as signals
 
 from tests.lab import clients
 from tests.lab import deployment
 from tests.lab import host as compute_host
 from tests.lab import namespaces
 from tests.lab import observer
+from tests.lab import operations
 from tests.lab import progress
 from tests.lab import waiting
 
-#: Seconds for what nova-compute does, on a machine that is busy.
-PATIENCE = 300
-#: Up to 33 nova-compute waits at SIGTERM for what it is doing.
-SIGTERM_PATIENCE = 240
 #: Percent of the first disk that must be copied, so that a migration is in
 #: mid flight; and how many more make it too late to call it that.
-UNDER_WAY = 2
+UNDER_WAY = 0.3
 TOO_LATE = 40
+#: B/s: the memory of a guest, which is nearly all zero and so little to send,
+#: takes some minutes.
+SLOW_MEMORY = 1024
 
 
 class MigrationOver(AssertionError):
     """A migration that should be in flight is not, or is nearly over."""
 
 
-class Lab(object):
+class Lab(operations.Operations):
     """A lab that is up.
 
     :param parts: Deployment
     """
 
     def __init__(self, parts):
-        self.parts = parts
+        super(Lab, self).__init__(parts)
         self._observer = observer.Observer(parts)
-
-    @property
-    def hosts(self):
-        """{name: ComputeHost}"""
-        return self.parts.hosts
 
     # ---- users
 
@@ -80,6 +73,11 @@ class Lab(object):
         self.wait_until(lambda: self.hosts[host].console_tick(server),
                         server, 'ticks on %s' % host)
         return server
+
+    def servers(self, name):
+        """The servers of a name: list of uuids."""
+        return [found['id'] for found in self.parts.nova.get(
+            '/servers?all_tenants=1&name=%s' % name)['servers']]
 
     def attach_volume(self, server):
         """Attach a volume of its own to a server; in the full form only.
@@ -130,6 +128,20 @@ class Lab(object):
         return (found['OS-EXT-STS:vm_state'], found['OS-EXT-STS:task_state'],
                 found['OS-EXT-SRV-ATTR:host'])
 
+    def why_failed(self, server, action):
+        """Why the events of an action failed, as users are told.
+
+        The API has it as details of an event from 2.84 (21.0.0) on.
+
+        :param action: as in ``openstack server event list``
+        :returns: list of texts, oldest first
+        """
+        return [row['details'] for row in self.parts.database.rows(
+            'nova', 'select e.details from instance_actions a '  # noqa: S608
+            'join instance_actions_events e on e.action_id = a.id '
+            "where a.instance_uuid = '%s' and a.action = '%s' "
+            "and e.result = 'Error' order by e.id" % (server, action))]
+
     # ---- migrations
 
     def wait_for_copy(self, server, source, wanted=UNDER_WAY):
@@ -146,12 +158,12 @@ class Lab(object):
                 raise MigrationOver(str(self.state(server)))
             domain = self.hosts[source].domains().get(server, {})
             disks = domain.get('disks', {}).values()
-            percent = max([100 * disk['done'] // max(1, disk['size'])
+            percent = max([100.0 * disk['done'] / max(1, disk['size'])
                            for disk in disks] or [0])
             if percent > wanted + TOO_LATE:
                 raise MigrationOver('%d %% of the disk is copied' % percent)
             return migration.status == 'running' and percent >= wanted
-        self.wait_until(under_way, server, 'is copied', interval=1)
+        self.wait_until(under_way, server, 'is copied')
         progress.say('%s: the copy is under way' % server)
 
     def migrations(self, server):
@@ -166,12 +178,30 @@ class Lab(object):
         """
         progress.say('throttle %s: %s' % (
             server, '%d MiB/s' % bandwidth if bandwidth else 'no limit'))
+        host, domain = self._source(server)
+        host.set_speed(domain['name'], bandwidth)
+
+    def _source(self, server):
         for host in self.hosts.values():
             domain = host.domains().get(server, {})
             if domain.get('job'):
-                host.set_speed(domain['name'], bandwidth)
-                return
+                return host, domain
         raise LookupError('no migration of %s runs' % server)
+
+    def wait_for_memory(self, server):
+        """Let the newest migration copy memory, and go on for minutes."""
+        progress.say('%s: no limit for the disk, %d B/s for memory' % (
+            server, SLOW_MEMORY))
+        host, domain = self._source(server)
+        host.set_memory_speed(domain['name'], SLOW_MEMORY)
+        host.set_disk_speed(domain['name'], 0)
+
+        def copies():
+            job = host.domains().get(server, {}).get('job')
+            if not job:
+                raise MigrationOver(str(self.state(server)))
+            return job['memory']
+        self.wait_until(copies, server, 'copies memory')
 
     def finish_migration(self, server):
         """Let the newest migration run to its end, whatever that is.
@@ -187,122 +217,6 @@ class Lab(object):
                 self.throttle(server, 0)
             return None
         return self.wait_until(ended, server, 'has migrated', interval=2)
-
-    # ---- operators, and bad luck
-
-    def kill_compute(self, host, signal=signals.SIGKILL):
-        """Send nova-compute a signal, and wait until it is gone."""
-        process = self.parts.services.computes[host]
-        progress.say('%s to nova-compute on %s' % (
-            signals.Signals(signal).name, host))
-        process.stop(signal, PATIENCE if signal == signals.SIGKILL else
-                     SIGTERM_PATIENCE)
-
-    def start_compute(self, host, wait=True):
-        """Start nova-compute.
-
-        :param wait: until it has started and reports
-        """
-        reported = self._reports(host)
-        progress.say('start nova-compute on %s' % host)
-        self.parts.services.write_compute(host)
-        self.parts.services.computes[host].start()
-        if wait:
-            self.wait_for_compute(host, reported)
-
-    def wait_for_compute(self, host, reported=None, timeout=PATIENCE):
-        """Wait until nova-compute has started: it reports after init_host.
-
-        :param reported: how often it had reported before
-        :param timeout: seconds
-        """
-        process = self.parts.services.computes[host]
-        reported = self._reports(host) if reported is None else reported
-
-        def reports():
-            if not process.alive:
-                raise AssertionError('nova-compute on %s ended; see %s' % (
-                    host, process.log))
-            return self._reports(host) > reported
-        waiting.wait_until(reports, 'nova-compute on %s reports; see %s' % (
-            host, process.log), timeout)
-        progress.say('nova-compute on %s reports' % host)
-
-    def _reports(self, host):
-        counts = {row['host']: int(row['report_count'])
-                  for row in self.parts.database.rows(
-                      'nova', 'select host, report_count from services where '
-                      "`binary` = 'nova-compute'")}
-        return counts[host]
-
-    def configure_computes(self, guard, options):
-        """Have every nova-compute run with these options.
-
-        They are started again unless they have them already.
-
-        :param guard: whether with the guard
-        :param options: {section: {option: value}}, more of them
-        """
-        settings = self.parts.settings
-        if (settings.guard, settings.compute_options) == (guard, options):
-            return
-        progress.say('nova-compute %s the guard, %s' % (
-            'with' if guard else 'without', options))
-        settings.guard = guard
-        settings.compute_options = options
-        self.parts.remember()
-        for host in self.hosts:
-            self.kill_compute(host)
-        before = {host: self._reports(host) for host in self.hosts}
-        for host in self.hosts:
-            self.start_compute(host, wait=False)
-        for host, reported in before.items():
-            self.wait_for_compute(host, reported)
-
-    def freeze_compute(self, host):
-        """Stop nova-compute: it answers nothing, until it is thawed."""
-        progress.say('freeze nova-compute on %s' % host)
-        self.parts.services.computes[host].kill(signals.SIGSTOP)
-
-    def thaw_compute(self, host):
-        progress.say('thaw nova-compute on %s' % host)
-        self.parts.services.computes[host].kill(signals.SIGCONT)
-
-    def stop_libvirtd(self, host, signal=signals.SIGKILL):
-        """Stop libvirtd; its QEMUs go on."""
-        progress.say('%s to libvirtd on %s' % (
-            signals.Signals(signal).name, host))
-        self.hosts[host].libvirtd.stop(signal)
-
-    def start_libvirtd(self, host):
-        progress.say('start libvirtd on %s' % host)
-        self.hosts[host].start_libvirtd()
-
-    def freeze_qemu(self, server, host):
-        """Stop the QEMU of a server: neither guest nor monitor runs."""
-        progress.say('freeze the QEMU of %s on %s' % (server, host))
-        os.kill(self.hosts[host].emulator(server).pid, signals.SIGSTOP)
-
-    def thaw_qemu(self, server, host):
-        progress.say('thaw the QEMU of %s on %s' % (server, host))
-        os.kill(self.hosts[host].emulator(server).pid, signals.SIGCONT)
-
-    def cut_network(self, *hosts):
-        """Have hosts no longer reach each other.
-
-        They reach the controller and the other hosts as before.
-        """
-        self._isolate(hosts, 'on')
-
-    def heal_network(self, *hosts):
-        self._isolate(hosts or tuple(self.hosts), 'off')
-
-    def _isolate(self, hosts, isolated):
-        progress.say('isolation of %s: %s' % (', '.join(hosts), isolated))
-        for host in hosts:
-            self.parts.controller.run('ip', 'link', 'set', 'dev', host,
-                                      'type', 'bridge_slave', 'isolated',
-                                      isolated)
 
     # ---- seeing
 
@@ -323,7 +237,7 @@ class Lab(object):
                       for line in str(found).splitlines())))
         return found
 
-    def wait_until(self, predicate, server, what, timeout=PATIENCE,
+    def wait_until(self, predicate, server, what, timeout=operations.PATIENCE,
                    interval=0.5):
         """Wait until something is true of a server.
 
@@ -359,9 +273,8 @@ class Lab(object):
         migrations = self.migrations(server)
         full = self.parts.full
         devices = full.devices(server) if full else {}
-        if self.nova_says(server):
-            self._action(server, {'os-resetState': {'state': 'active'}})
-            self.delete(server)
+        self.wait_until(lambda: self._is_deleted(server), server,
+                        'is deleted', interval=2)
         traces = []
         for host in self.hosts.values():
             traces += host.forget(server)
@@ -375,6 +288,17 @@ class Lab(object):
         for trace in traces:
             progress.say('left behind: ' + trace)
         return traces
+
+    def _is_deleted(self, server):
+        """Ask for a deletion as often as it is refused."""
+        said = self.nova_says(server)
+        if said and said[1] != 'deleting':
+            progress.say('delete %s' % server)
+            # it may go, or become busy, between these requests
+            with contextlib.suppress(clients.ApiError):
+                self._action(server, {'os-resetState': {'state': 'active'}})
+                self.parts.nova.call('DELETE', '/servers/' + server)
+        return said is None
 
 
 def connect(settings):

@@ -24,6 +24,8 @@ SYNC_TIMEOUT = 600
 def quiet():
     """Environment variables of all OpenStack programs."""
     return {'PYTHONWARNINGS': 'ignore', 'PYTHONUNBUFFERED': '1',
+            # the second start of a program shall be a fast one
+            'PYTHONDONTWRITEBYTECODE': '',
             'PATH': '/usr/sbin:/sbin:' + os.environ['PATH']}
 
 

@@ -34,6 +34,31 @@ def of(state):
     return found
 
 
+def of_deleted(state):
+    """What is left behind of a server that its user has deleted.
+
+    :param state: State
+    :returns: list of texts; empty when nothing is there anywhere
+    """
+    found = _open_migrations(state)
+    if state.server.status != 'DELETED':
+        found.append('Nova: %s' % state.server.status)
+    found += ['%s holds resources of %s' % (consumer, name)
+              for consumer, hosts in sorted(state.allocations.items())
+              for name in sorted(hosts)]
+    found += ['port %s' % port.id for port in state.ports]
+    found += ['attachment for %s' % attachment.host
+              for volume in state.volumes for attachment in volume.attachments]
+    for name, host in state.hosts.items():
+        found += _host(name, host)
+    return found
+
+
+def _open_migrations(state):
+    return ['migration %d: %s' % (m.id, m.status)
+            for m in state.migrations if m.status not in ENDED]
+
+
 def _nova(state, host):
     found = []
     server = state.server
@@ -42,8 +67,7 @@ def _nova(state, host):
     if state.running_on != [host]:
         found.append('the guest runs on %s, Nova says %s' % (
             ' and '.join(state.running_on) or 'no host', host))
-    return found + ['migration %d: %s' % (m.id, m.status)
-                    for m in state.migrations if m.status not in ENDED]
+    return found + _open_migrations(state)
 
 
 def _placement(state, host):

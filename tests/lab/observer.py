@@ -22,8 +22,9 @@ from tests.lab import openvswitch
 from tests.lab import state
 
 #: Seconds in which a guest that runs ticks at least once, also on a machine
-#: that is busy.
+#: that is busy; and how often to look whether it has.
 TICK = 2.5
+LOOK = 0.1
 RECORD = ('host', 'node', 'vm_state', 'task_state', 'power_state', 'deleted')
 MIGRATION = ('id', 'uuid', 'source_compute', 'dest_compute', 'migration_type',
              'status')
@@ -38,8 +39,9 @@ class Observer(object):
     def observe(self, server):
         """Make the record of one instance.
 
-        It takes a little longer than a guest needs for a tick. Hosts are
-        asked side by side, since one of them may not answer.
+        A QEMU whose guest does not run is watched for longer than a guest
+        needs for a tick. Hosts are asked side by side, since one of them may
+        not answer.
 
         :param server: uuid
         :returns: state.State
@@ -59,14 +61,27 @@ class Observer(object):
                 ports=self._ports(server), volumes=self._volumes(server),
                 hosts={name: job.result() for name, job in asked.items()})
         self._add_devices(found)
-        time.sleep(max(0, TICK - (time.monotonic() - begun)))
+        self._watch(found, server, before, begun + TICK)
+        return found
+
+    def _watch(self, found, server, before, end):
+        """See whose console grows.
+
+        :param before: {host: last tick at the beginning}
+        :param end: on the monotonic clock, when each guest has had its time
+        """
+        hosts = self._parts.hosts
+        silent = [name for name in hosts if found.hosts[name].emulators]
+        while silent and time.monotonic() < end:
+            time.sleep(LOOK)
+            silent = [name for name in silent
+                      if hosts[name].console_tick(server) == before[name]]
         for name, h in hosts.items():
             seen = found.hosts[name]
             seen.console = h.console_tick(server)
             seen.disk = h.disk_tick(server)
             seen.ticks = (seen.console is not None and
                           seen.console != before[name])
-        return found
 
     def _rows(self, table, columns, **where):
         (column, value), = where.items()

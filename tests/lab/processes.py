@@ -64,6 +64,7 @@ class Process(object):
         self._wrap = wrap
         self._env = env or {}
         self._pid_file = pathlib.Path(pids) / name
+        self._logged = 0
         self.log = pathlib.Path(logs) / (name + '.log')
 
     @property
@@ -105,6 +106,7 @@ class Process(object):
         """
         wrap = self._wrap() if callable(self._wrap) else list(self._wrap)
         with self.log.open('ab') as log:
+            self._logged = log.tell()
             child = subprocess.Popen(
                 wrap + self._argv, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True, cwd='/',
@@ -114,6 +116,15 @@ class Process(object):
         # it is waited for by its pid, also by programs that come later
         child.returncode = 0
         return child.pid
+
+    def has_logged(self, text):
+        """Whether it has written something to its log since its start.
+
+        :param text: bytes
+        """
+        with self.log.open('rb') as log:
+            log.seek(self._logged)
+            return text in log.read()
 
     def kill(self, signum):
         """Send a signal.

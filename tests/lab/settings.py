@@ -15,6 +15,7 @@
 
 import os
 import pathlib
+import re
 
 #: The checkout.
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -50,6 +51,10 @@ CINDER_PORT = 8776
 LIGHT = 'light'
 FULL = 'full'
 FORMS = (LIGHT, FULL)
+
+#: What the name of a lab in the full form has at its end.
+_FULL_SUFFIX = '-' + FULL
+_NAME = re.compile(r'([\d.]+)(%s)?$' % _FULL_SUFFIX)
 
 #: Shorter times than the defaults, so that tests need not wait for them. The
 #: first ones: at SIGTERM, 34 waits for the live migrations that it controls.
@@ -112,7 +117,7 @@ class Settings(object):
     @property
     def name(self):
         """What tells this lab from others in the same root."""
-        return self.release + ('-full' if self.full else '')
+        return self.release + (_FULL_SUFFIX if self.full else '')
 
     @property
     def state(self):
@@ -146,3 +151,14 @@ class Settings(object):
 
     def url(self, port):
         return 'http://%s:%d' % (ADDRESSES[CONTROLLER], port)
+
+
+def found_in(root):
+    """Settings of the labs that are up, or half up, in a root."""
+    found = []
+    for folder in sorted(pathlib.Path(root).glob('*')):
+        name = _NAME.match(folder.name)
+        if name and folder.is_dir():
+            found.append(Settings(release=name.group(1), root=root,
+                                  form=FULL if name.group(2) else LIGHT))
+    return found

@@ -102,7 +102,8 @@ class Host:
 
     :ivar domain: what libvirt says: {name, state, reason, persistent}, or
         None when it has no such domain
-    :ivar job: {operation, processed, remaining} of the domain's job; or None
+    :ivar job: {operation, memory, processed, remaining} of the domain's job,
+        the amounts in bytes; or None. A migration copies memory last.
     :ivar disks: {disk: {job, bandwidth, done, size}}, those with a block job
     :ivar asked: whether libvirt could be asked for jobs and did answer
     :ivar trouble: why libvirt does not answer at all, or None
@@ -161,6 +162,8 @@ class Host:
         words = []
         if self.job:
             words.append(self.job['operation'])
+            if self.job['memory']:
+                words.append('%d KiB of memory' % (self.job['memory'] >> 10))
         words += ['%s of %s at %d %%' % (
             info['job'], disk, 100 * info['done'] // max(1, info['size']))
             for disk, info in sorted(self.disks.items())]

@@ -10,21 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a migration takes besides disks: port bindings, attachments, claims.
+"""What a migration takes besides disks, and who gives it back.
 
 nova-compute dies in mid block migration A -> B of a guest with a port and a
 volume, and starts again. Neutron, Cinder and Placement are real.
 """
 
-from tests.lab import leftovers
-from tests.lab import test_restart_mid_migration as restart
+from tests.lab import base
+from tests.lab import migration
 
 
-class InterruptedMigration(restart.RestartMidMigration):
+class InterruptedMigration(migration.MigrationTestCase):
     """A guest on A, with a port and a volume, in mid migration to B."""
 
     full = True
-    volume = True
 
     # ---- steps
 
@@ -38,16 +37,6 @@ class InterruptedMigration(restart.RestartMidMigration):
             lambda: not self.lab.hosts['host-b'].emulators(), self.server,
             'has no QEMU on host-b')
 
-    def port_of(self, state):
-        port, = state.ports
-        return port
-
-    def attachments_of(self, state):
-        """[(host, status, whether Nova knows it)] of the volume."""
-        volume, = state.volumes
-        self.assertEqual('in-use', volume.status, state)
-        return [(a.host, a.status, a.nova) for a in volume.attachments]
-
     def holders(self, state):
         """{consumer: hosts of which it holds something}, by Placement."""
         return {consumer: sorted(held)
@@ -57,7 +46,7 @@ class InterruptedMigration(restart.RestartMidMigration):
 
     def must_have_taken_everything_twice(self, state):
         """In mid migration there is one of each for either host."""
-        port = self.port_of(state)
+        port, = state.ports
         self.assertEqual({'host-a': 'ACTIVE', 'host-b': 'INACTIVE'},
                          port.bindings, state)
         self.assertEqual([('host-a', 'attached', False),
@@ -67,38 +56,27 @@ class InterruptedMigration(restart.RestartMidMigration):
                           'migration %d' % state.migrations[-1].id:
                           ['host-a']}, self.holders(state), state)
 
-    def must_have_everything_on_alone(self, host, state):
-        """Nothing of it is bound, attached, claimed or kept elsewhere."""
-        self.assertEqual([], leftovers.of(state), state)
-        self.assertEqual(host, state.server.host, state)
-        # there is something that could have been left behind
-        self.assertEqual({host: 'ACTIVE'}, self.port_of(state).bindings)
-        self.assertEqual([(host, 'attached', True)],
-                         self.attachments_of(state), state)
-
 
 class GuardedTestCase(InterruptedMigration):
     """With the guard."""
 
     guard = True
 
+    @base.in_ci(base.FULL)
     def test_killed(self):
         """Nothing is left on B, and B is as good a destination as before."""
         self.begin()
         self.must_have_taken_everything_twice(self.before)
         self.restart()
         self.must_be_as_before_the_migration()
-        self.must_have_everything_on_alone(
-            'host-a', self.state('before the next request'))
         self.must_migrate_to('host-b')
-        self.must_have_everything_on_alone('host-b', self.state('at the end'))
 
+    @base.in_ci(base.FULL)
     def test_killed_then_to_another_host(self):
         self.begin()
         self.restart()
         self.must_be_as_before_the_migration()
         self.must_migrate_to('host-c')
-        self.must_have_everything_on_alone('host-c', self.state('at the end'))
 
 
 class StockTestCase(InterruptedMigration):
@@ -106,6 +84,7 @@ class StockTestCase(InterruptedMigration):
 
     guard = False
 
+    @base.in_ci(base.FULL)
     def test_killed(self):
         """All that B was given stays, and stands in the way of the next."""
         self.begin()
@@ -116,8 +95,8 @@ class StockTestCase(InterruptedMigration):
         self.assertEqual([('host-b', 'error')], state.statuses, state)
         self.must_be_on_alone('host-a', state)
         self.must_have_taken_everything_twice(state)
-        self.assertEqual({'host-a': 'host-b'},
-                         self.port_of(state).migrating_to, state)
+        port, = state.ports
+        self.assertEqual({'host-a': 'host-b'}, port.migrating_to, state)
         self.assertIn('disk', state.hosts['host-b'].files, state)
         self.assertEqual(state.hosts['host-a'].devices,
                          state.hosts['host-b'].devices, state)

@@ -29,6 +29,8 @@ Variant = collections.namedtuple('Variant', ['name', 'title', 'percent',
                                              'play'])
 #: MiB/s at which the copy gets to where it is wanted.
 FAST = 20
+#: Percent of the disk of which a migration is not let go on faster.
+SLOWLY = 1
 #: Seconds that a failure lasts before it is mended.
 LASTS = 40
 VARIANTS = collections.OrderedDict()
@@ -45,9 +47,8 @@ def _variant(title, percent=lab_module.UNDER_WAY):
 def begin(lab, server, variant):
     """Migrate A -> B until as much is copied as the variant wants."""
     lab.live_migrate(server, 'host-b')
-    lab.wait_for_copy(server, 'host-a', min(variant.percent,
-                                            lab_module.UNDER_WAY))
-    if variant.percent > lab_module.UNDER_WAY:
+    lab.wait_for_copy(server, 'host-a', min(variant.percent, SLOWLY))
+    if variant.percent > SLOWLY:
         lab.throttle(server, FAST)
         lab.wait_for_copy(server, 'host-a', variant.percent)
         lab.throttle(server, lab.parts.settings.bandwidth)

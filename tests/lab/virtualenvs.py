@@ -13,6 +13,7 @@
 
 """The virtualenvs of a lab, kept in its root."""
 
+import concurrent.futures
 import importlib.util
 import pathlib
 
@@ -76,15 +77,27 @@ class Virtualenvs(object):
 
         :raises Failure: it says what cannot be had
         """
+        makers = [self._make_nova, self.make_control]
+        if self._full:
+            makers += [self._make_network, self._make_volume]
+        # the first uv brings itself where there is none
+        nova_venv.uv('--version')
+        with concurrent.futures.ThreadPoolExecutor(len(makers)) as pool:
+            for made in [pool.submit(make) for make in makers]:
+                made.result()
+
+    def _make_nova(self):
         series = self._release.rsplit('.', 1)[0]
         nova_venv.make(self._release, self.nova, python=PYTHONS.get(series))
         if not (self.nova / 'bin' / 'nova-compute').exists():
             raise Failure('%s has no nova-compute' % self.nova)
-        self.make_control()
-        if self._full:
-            _make('Keystone and Neutron', self.network, NETWORK_PINS)
-            _make('Cinder', self.volume, VOLUME_PINS, VOLUME_PYTHON)
-            _link_ceph(self.volume)
+
+    def _make_network(self):
+        _make('Keystone and Neutron', self.network, NETWORK_PINS)
+
+    def _make_volume(self):
+        _make('Cinder', self.volume, VOLUME_PINS, VOLUME_PYTHON)
+        _link_ceph(self.volume)
 
     def make_control(self):
         """Make the one that the tests run in.

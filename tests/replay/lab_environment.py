@@ -51,7 +51,8 @@ class Lab(object):
         if not deployment.Deployment(self._settings).is_up:
             self._log = log
             self._progress.begin('bringing up the lab, nova %s' % release)
-            if self._run('up', UP_LIMIT):
+            form = ['--full'] if self._settings.full else []
+            if self._run('up', UP_LIMIT, '--release', release, *form):
                 raise environment.Failure('the lab does not come up')
             self._progress.end('up')
         return environment.Environment(sys.executable, release, True)
@@ -59,14 +60,12 @@ class Lab(object):
     def down(self):
         """Take it down, if this object brought it up."""
         if self._log:
-            self._run('down', DOWN_LIMIT)
+            self._run('down', DOWN_LIMIT, self._settings.name)
             self._log = None
 
-    def _run(self, program, limit):
-        argv = [sys.executable, os.path.join(_FOLDER, program), '--release',
-                self._settings.release, '--root', str(self._settings.root)]
-        if self._settings.full:
-            argv.append('--full')
+    def _run(self, program, limit, *more):
+        argv = [sys.executable, os.path.join(_FOLDER, program), '--root',
+                str(self._settings.root)] + list(more)
         try:
             return process.run(argv, self._log, limit, self._progress.tick)
         except process.TimedOut as exc:

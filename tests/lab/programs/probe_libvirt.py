@@ -66,6 +66,7 @@ def jobs(domain):
         operation = stats.get('operation')
         found['job'] = {
             'operation': OPERATIONS.get(operation, str(operation)),
+            'memory': stats.get('memory_processed', 0),
             'processed': stats.get('data_processed', 0),
             'remaining': stats.get('data_remaining', 0)}
     for disk in ('vda', 'vdb'):

@@ -128,3 +128,34 @@ class LeftoversTestCase(testtools.TestCase):
     def test_files(self):
         self.state.hosts['host-b'].files = {'disk': 32, 'disk.info': 0}
         self.expect('files of 32 MiB on host-b')
+
+
+class DeletedTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super(DeletedTestCase, self).setUp()
+        self.state = record()
+        self.state.server = state.Server('DELETED')
+        self.state.allocations = {}
+        self.state.hosts['host-a'] = state.Host()
+        self.state.ports = []
+        self.state.volumes = []
+
+    def expect(self, *texts):
+        self.assertEqual(list(texts), leftovers.of_deleted(self.state))
+
+    def test_nothing(self):
+        self.expect()
+
+    def test_everything(self):
+        whole = record()
+        self.state.server = whole.server
+        self.state.migrations[0].status = 'running'
+        self.state.allocations = {'migration 1': {'host-b': {'VCPU': 1}}}
+        self.state.ports = whole.ports
+        self.state.volumes = whole.volumes
+        self.state.hosts['host-b'] = whole.hosts['host-a']
+        self.expect('migration 1: running', 'Nova: ACTIVE',
+                    'migration 1 holds resources of host-b', 'port p',
+                    'attachment for host-a', 'a domain on host-b, running',
+                    'a tap on host-b', 'files of 64 MiB on host-b')

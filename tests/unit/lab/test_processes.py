@@ -46,6 +46,15 @@ class ProcessTestCase(testtools.TestCase):
         self.assertFalse(process.alive)
         self.assertIsNone(process.pid)
 
+    def test_what_it_has_logged_since_its_start(self):
+        process = self.process('sh', '-c', 'echo begin; exec sleep 60')
+        process.start()
+        waiting.wait_until(lambda: process.has_logged(b'begin'), 'begins', 10)
+        process.stop(signal.SIGKILL)
+        silent = self.process('sleep', '60')
+        silent.start()
+        self.assertFalse(silent.has_logged(b'begin'))
+
     def test_another_program_sees_it(self):
         process = self.process('sleep', '60')
         process.start()
