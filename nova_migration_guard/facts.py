@@ -123,6 +123,9 @@ class Facts(object):
     :ivar journaled_destination: the destination of the journal's entry
     :ivar peer: what the destination says, a :class:`Peer`
     :ivar peer_said: over what it was asked, or why it does not say
+    :ivar peer_works: whether the destination has not ended what an earlier
+        nova-compute here has asked it to do for the migration
+    :ivar asked: which host ``peer`` is about, or None before one was asked
     :ivar reachable: whether the destination answers on the network; None
         when that was not tried
     """
@@ -137,6 +140,8 @@ class Facts(object):
     journaled_destination: typing.Optional[str] = None
     peer: Peer = Peer.NOT_ASKED
     peer_said: str = ''
+    peer_works: bool = False
+    asked: typing.Optional[str] = None
     reachable: typing.Optional[bool] = None
 
     @property
@@ -169,22 +174,41 @@ class Facts(object):
 
     @property
     def before_libvirt(self):
-        """Whether libvirt was never asked to migrate.
+        """Whether no host was asked to do anything yet.
 
-        Where no record and no entry is left, only the task state is.
+        Where no record and no entry is left, only the task state is. An
+        entry whose record has ended does not say how far it had got.
         """
-        return self.phase in (None, journal.PREPARING) and all(
-            record.before_libvirt for record in self.open_records)
+        if self.phase not in (None, journal.PREPARING):
+            return False
+        if self.phase is not None and not self.open_records:
+            return False
+        return all(record.before_libvirt for record in self.open_records)
 
     @property
     def destination(self):
         """The other host of the migration, or None when nothing names it."""
+        if self.asked:
+            return self.asked
         if self.journaled_destination:
             return self.journaled_destination
         named = [record for record in self.open_records if record.destination]
+        named = [record for record in named
+                 if not record.before_libvirt] or named
         if not named and self.left_last:
             named = [self.records[-1]]
         return named[-1].destination if named else None
+
+    @property
+    def destinations(self):
+        """Every host that the guest may be on, the most likely one last.
+
+        That is more than one where the instance has more than one open
+        record.
+        """
+        others = {record.destination for record in self.open_records
+                  if record.destination and not record.before_libvirt}
+        return sorted(others - {self.destination}) + [self.destination]
 
     @property
     def needs_all_records(self):

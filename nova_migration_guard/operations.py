@@ -83,6 +83,18 @@ class Operations(object):
         if status not in facts.OPEN_STATUSES:
             return ('the migration was ended (%s) before this host began '
                     'it' % status)
+        return self._other_under_way(instance, migration)
+
+    def _other_under_way(self, instance, migration):
+        """Keep the journal's entry of a migration that has not ended.
+
+        An operator's reset-state lets the API accept a second one.
+        """
+        entry = self._parts.journal.entry(instance.uuid)
+        if entry is not None and self._parts.host.other_destinations(
+                instance, migration):
+            return 'another live migration, to %s, has not ended' % (
+                entry.destination)
         return None
 
     def _write(self, instance, write):
@@ -112,13 +124,14 @@ class Operations(object):
             return self._parts.migrations.abandon([migration])
         self._parts.actions.fail(
             context, fresh, 'compute_live_migration', reason)
-        if (fresh.uuid in self._held or
-                fresh.task_state not in (None, facts.MIGRATING) or
-                self._parts.host.has_open_migration(fresh, migration)):
+        others = self._parts.host.other_destinations(fresh, migration)
+        if (fresh.uuid in self._held or others or
+                fresh.task_state not in (None, facts.MIGRATING)):
             # the task state is not this migration's
-            self._parts.migrations.withdraw(fresh, migration)
+            self._parts.migrations.withdraw(fresh, migration, others)
         else:
-            self._parts.migrations.undo(fresh, [migration])
+            self._parts.migrations.undo(
+                context.elevated(), fresh, [migration])
 
     def prepared(self, instance, migrate_data, source_bdms):
         """Write down that the destination has prepared for a migration.
@@ -182,6 +195,7 @@ class Operations(object):
         uuid = instance.uuid
         if uuid in self._parts.migrations.ending:
             return run()
+        self._parts.migrations.keep_context_dropped(instance)
         result, error = self._outcome(run)
         left = None if error else self._checked(self._left_behind, uuid)
         return self._look_after(instance, result, error, 'the rollback', left)
@@ -195,7 +209,12 @@ class Operations(object):
 
     def _left_behind(self, uuid):
         entry = self._parts.journal.entry(uuid)
-        return entry and self._parts.migrations.left_behind(entry)
+        if entry is None:
+            return None
+        if self._parts.host.works_at(uuid, entry.destination):
+            # it was asked to prepare, and did not answer in time
+            return '%s at work for it' % entry.destination
+        return self._parts.migrations.left_behind(entry)
 
     @staticmethod
     def _checked(look, *args):

@@ -219,11 +219,23 @@ class _Attempt(object):
         return ruling
 
     def _ask(self):
-        peer, said = self._peers.where(
-            self._instance, self._known.destination)
-        self._known = dataclasses.replace(
-            self._known, peer=peer, peer_said=said)
+        asked = [self._ask_one(destination)
+                 for destination in self._known.destinations]
+        there = [known for known in asked
+                 if known.peer is not facts.Peer.ABSENT or known.peer_works]
+        self._known = (there or asked)[-1]
+        if len(there) > 1:
+            self._known = dataclasses.replace(
+                self._known, peer=facts.Peer.UNKNOWN, peer_said='; '.join(
+                    '%s: %s' % (known.asked, known.peer.value)
+                    for known in there))
         return self._ruling()
+
+    def _ask_one(self, destination):
+        peer, said = self._peers.where(self._instance, destination)
+        return dataclasses.replace(
+            self._known, asked=destination, peer=peer, peer_said=said,
+            peer_works=self._parts.host.works_at(self._uuid, destination))
 
     def _end(self, ruling):
         """Carry a verdict out that ends the migration."""
@@ -234,28 +246,32 @@ class _Attempt(object):
                     Verdict.HOLD, '%s; the task "%s" has to end first' % (
                         ruling.reason, former))
             self._parts.host.take_over(self._instance)
-        with self._parts.actions.settlement(self._uuid, ruling):
-            self._carry_out(ruling.verdict)
+        with self._parts.actions.settlement(self._uuid, ruling) as context:
+            self._carry_out(context, ruling.verdict)
         self._parts.journal.end(self._uuid)
         if former not in (None, facts.MIGRATING) and not self._known.moved:
             self._parts.host.give_back_task(self._uuid, former)
         return ruling
 
-    def _carry_out(self, what):
+    def _carry_out(self, context, what):
         instance, entry = self._instance, self._entry
         migrations = self._migrations_to_end()
+        destination = self._known.destination
         if what is Verdict.CLOSE:
-            self._parts.migrations.close(instance, entry, migrations)
+            self._parts.migrations.close(
+                context, instance, entry, migrations, instance.host)
         elif what is Verdict.FINISH:
             self._parts.host.restore_vm_state(instance, self._vm_state(False))
-            self._parts.migrations.finish(instance, entry, migrations)
+            self._parts.migrations.finish(
+                context, instance, entry, migrations, destination)
         else:
             self._undo_pause()
             if what is Verdict.UNDO:
-                self._parts.migrations.undo(instance, migrations)
+                self._parts.migrations.undo(context, instance, migrations)
             else:
                 self._parts.migrations.roll_back(
-                    instance, entry, migrations, self._live_xml())
+                    context, instance, entry, migrations, destination,
+                    self._live_xml())
             self._parts.host.restore_vm_state(instance, self._vm_state(True))
 
     def _vm_state(self, stays):

@@ -139,6 +139,13 @@ def _judge_both_sides(known, where):
     guest, peer = facts.Guest, facts.Peer
     if known.peer is peer.UNKNOWN:
         return _hold('%s (%s)' % (where, known.peer_said))
+    if known.peer is not peer.ABSENT and known.journaled_destination not in (
+            None, known.destination):
+        return _hold('%s; the journal names %s' % (
+            where, known.journaled_destination))
+    if known.peer_works:
+        # what it does after it was settled would be left behind
+        return _hold('%s; it still works for the migration' % where)
     if known.guest is guest.HERE:
         if known.peer is peer.RUNS:
             return _hold(where + '; nothing is started or deleted')

@@ -19,6 +19,8 @@ are not to be shared between threads.
 ``host``              one nova-compute: instances, records, states, peers
 ``live_migration``    ends a live migration through Nova's own code
 ``plan``              what has to be known for that
+``allocations``       what Placement keeps of an instance and its migrations
+``volumes``           what Cinder and Nova keep of its volumes
 ``block_operations``  ends an operation on a disk for who waits for it
 ``actions``           what owners and operators of an instance see
 ``tracking``          one resource tracker, within its audit

@@ -47,7 +47,7 @@ class InstanceActions(object):
             context, uuid, name, want_result=False)
         with compute_utils.EventReporter(
                 context, 'compute_' + name, self._host.name, uuid):
-            yield
+            yield context
         objects.InstanceAction.action_finish(context, uuid, want_result=False)
 
     def settlement(self, uuid, ruling):
@@ -55,7 +55,8 @@ class InstanceActions(object):
 
         :param uuid: the instance's UUID
         :param ruling: a :class:`nova_migration_guard.verdict.Ruling`
-        :returns: a context manager
+        :returns: a context manager that gives the request context, by which
+            Nova tells what belongs to the action
         """
         return self._action(
             uuid, 'migration_guard_' + ruling.verdict.name.lower())

@@ -13,6 +13,7 @@
 """One nova-compute: its instances, their records and states, its peers."""
 
 import calendar
+import time
 import typing
 from urllib import parse
 
@@ -20,15 +21,25 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.virt.libvirt import host as libvirt_host
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
 
+CONF = cfg.CONF
 LOG = logging.getLogger(__name__)
 
 # What ComputeManager.init_host loads with its instances, on any release.
 _INSTANCE_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata',
                         'numa_topology', 'flavor']
+
+# An instance has two open live migrations at the most, where the first was
+# not ended by Nova.
+_REQUESTS_UNDER_WAY = 2
+
+# What a source waits for, by the names of the events.
+_WORK = ('compute_pre_live_migration',
+         'compute_post_live_migration_at_destination')
 
 # Where libvirtd listens, by the transport of a URI.
 _LIBVIRT_PORTS = {'tls': 16514, 'tcp': 16509, 'ssh': 22}
@@ -133,6 +144,35 @@ class NovaHost(object):
         return True
 
     @staticmethod
+    def works_at(uuid, peer):
+        """Tell whether another host still works for a live migration.
+
+        A source that was killed leaves the destination's nova-compute at
+        what it has asked for. Each such request begins and ends an event of
+        the instance's actions, on any release. A nova-compute that was
+        killed, too, ends none: an event counts no longer than a source waits
+        for its end.
+
+        :param uuid: the instance's UUID
+        :param peer: the other host's name
+        """
+        context = nova_context.get_admin_context()
+        since = time.time() - CONF.long_rpc_timeout
+        requests = 0
+        for action in objects.InstanceActionList.get_by_instance_uuid(
+                context, uuid):
+            if any(event.event in _WORK and event.host == peer and
+                   event.finish_time is None and
+                   _posix(event.start_time) > since for event in
+                   objects.InstanceActionEventList.get_by_action(
+                       context, action.id)):
+                return True
+            requests += action.action == facts.LIVE_MIGRATION
+            if requests == _REQUESTS_UNDER_WAY:
+                break
+        return False
+
+    @staticmethod
     def libvirt_error():
         """The class of the driver's libvirt errors.
 
@@ -217,14 +257,16 @@ class NovaHost(object):
         migration.status = facts.ERROR
         migration.save()
 
-    def has_open_migration(self, instance, but):
-        """Tell whether another live migration of an instance is open.
+    def other_destinations(self, instance, but):
+        """Where an instance's other open live migrations go.
 
         :param instance: a ``nova.objects.Instance``
         :param but: the ``nova.objects.Migration`` that does not count
+        :returns: a set of hosts' names; None for one that is not known yet
         """
-        return any(migration.id != but.id for migration in
-                   self._open_migrations(instance_uuid=instance.uuid))
+        return {migration.dest_compute for migration in
+                self._open_migrations(instance_uuid=instance.uuid)
+                if migration.id != but.id}
 
     def migrations_to_end(self, uuid, journaled):
         """Read the live migrations that a settlement of an instance ends.

@@ -29,11 +29,16 @@ from nova import objects
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
+from nova_migration_guard.nova_host import allocations
 from nova_migration_guard.nova_host import plan as plans
+from nova_migration_guard.nova_host import volumes
 
 LOG = logging.getLogger(__name__)
 
 Unsettled = plans.Unsettled
+
+# What the destination answers when it is to drop a claim a second time.
+_UNPINNED = (exception.CPUUnpinningInvalid, exception.CPUUnpinningUnknown)
 
 
 def _addresses(domain_xml):
@@ -61,6 +66,8 @@ class LiveMigrations(object):
     def __init__(self, manager):
         self._manager = manager
         self._plans = plans.Plans(manager)
+        self._allocations = allocations.Allocations(manager)
+        self._volumes = volumes.Volumes(manager)
         self.entry = self._plans.entry
         self.prepared = self._plans.prepared
         #: UUIDs of the instances whose migration is being ended here
@@ -75,62 +82,54 @@ class LiveMigrations(object):
         finally:
             self.ending.discard(instance.uuid)
 
-    # ---- Placement
-
-    def _holding(self, context, instance, migrations):
-        """Which of the migrations holds the allocation on this host.
-
-        :returns: a ``nova.objects.Migration``, or None
-        :raises Exception: when Placement does not answer
-        """
-        node = objects.ComputeNode.get_by_host_and_nodename(
-            context, self._manager.host, instance.node)
-        found = None
-        for migration in migrations:
-            if node.uuid in self._allocations(context, migration.uuid):
-                found = migration
-        return found
-
-    def _allocations(self, context, consumer):
-        return self._manager.reportclient.get_allocs_for_consumer(
-            context, consumer).get('allocations', {})
-
-    def _delete_allocations(self, context, migrations):
-        for migration in migrations:
-            if self._allocations(context, migration.uuid):
-                self._manager.reportclient.delete_allocation_for_instance(
-                    context, migration.uuid, consumer_type='migration')
-
-    def _take_back_allocation(self, context, instance, migrations):
-        """Give the instance its allocation on this host, and no other."""
-        holding = self._holding(context, instance, migrations)
-        if holding is not None:
-            self._manager._revert_allocation(context, instance, holding)
-            if self._allocations(context, holding.uuid):
-                raise Unsettled('Placement did not give the allocation on '
-                                'this host back to the instance')
-        self._delete_allocations(context, migrations)
-
     # ---- roll back
 
-    def roll_back(self, instance, entry, migrations, domain_xml):
+    def _leave_others(self, context, instance, destination, migrations):
+        """Clean up where other migrations of the instance would have gone.
+
+        :param destination: of the one migration that is left out
+        :param migrations: every open one
+        """
+        elsewhere = {
+            migration.dest_compute: migration for migration in migrations
+            if migration.dest_compute not in (
+                None, destination, instance.host, self._manager.host)}
+        for host, migration in elsewhere.items():
+            self._manager.network_api.setup_networks_on_host(
+                context, instance, host=host, teardown=True)
+            if migration.status in facts.BEFORE_LIBVIRT:
+                continue
+            data = self._plans.migrate_data(context, instance, host)
+            do_cleanup, destroy_disks = (
+                self._manager._live_migration_cleanup_flags(data))
+            if do_cleanup:
+                rpcapi = self._manager.compute_rpcapi
+                rpcapi.rollback_live_migration_at_destination(
+                    context, instance, host, destroy_disks=destroy_disks,
+                    migrate_data=data)
+
+    def roll_back(self, context, instance, entry, migrations, destination,
+                  domain_xml):
         """Undo a live migration whose guest goes on running here.
 
+        :param context: of the settlement
         :param instance: a ``nova.objects.Instance`` with the task state
             'migrating'
         :param entry: the journal's, or None
         :param migrations: every open ``nova.objects.Migration`` of it that
             leaves this host, and the entry's; oldest first
+        :param destination: the host that is known not to have the guest
         :param domain_xml: of the domain as it runs here, or None when it is
             shut off
         :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
-        context = nova_context.get_admin_context()
-        plan = self._plans.plan(context, instance, entry, migrations)
-        holding = self._holding(context, instance, migrations)
-        self._give_back_volumes(context, instance, plan)
+        plan = self._plans.plan(context, instance, entry, migrations,
+                                destination)
+        self._leave_others(context, instance, plan.destination, migrations)
+        holding = self._allocations.holding(context, instance, migrations)
+        self._volumes.give_back(context, instance, plan)
         self._manager.network_api.setup_networks_on_host(
             context, instance, host=plan.destination, teardown=True)
         if 'vifs' not in plan.migrate_data:
@@ -141,7 +140,7 @@ class LiveMigrations(object):
             holding or self._of_plan(plan, entry, migrations))
         with self._ending(instance):
             self._roll_back(context, instance, plan)
-        self._take_back_allocation(context, instance, migrations)
+        self._allocations.take_back(context, instance, migrations)
         self._end(context, migrations, facts.CANCELLED)
 
     @staticmethod
@@ -154,53 +153,38 @@ class LiveMigrations(object):
                 return migration
         raise Unsettled('there is no record of the migration')
 
+    @staticmethod
+    def keep_context_dropped(instance):
+        """Let no other host save an instance's migration context again.
+
+        The destination cleans up with a copy of the instance and saves it,
+        when the context has been dropped here. What it takes for changed is
+        what the copy says is changed.
+
+        :param instance: the ``nova.objects.Instance`` that is sent there
+        """
+        if instance.migration_context is not None:
+            instance.migration_context.obj_reset_changes(recursive=True)
+
     def _roll_back(self, context, instance, plan):
+        self.keep_context_dropped(instance)
         method = self._manager._rollback_live_migration
         kwargs = {'migration_status': facts.CANCELLED,
-                  'source_bdms': self._without_attachments(plan.source_bdms)}
+                  'source_bdms': volumes.without_attachments(plan.source_bdms)}
         if 'pre_live_migration' in inspect.signature(method).parameters:
             # 24.2.1: leave volumes and interfaces alone. They are settled
             # by now, and Nova would drop errors with them.
             kwargs['pre_live_migration'] = True
-        method(context, instance, plan.destination, plan.migrate_data,
-               **kwargs)
-
-    @staticmethod
-    def _without_attachments(source_bdms):
-        """Mappings with which Nova deletes no attachment.
-
-        Every one is the source's by now, and 20.x deletes what it is given.
-        """
-        copies = source_bdms.obj_clone()
-        for bdm in plans.volumes(copies).values():
-            bdm.attachment_id = None
-        return copies
-
-    def _give_back_volumes(self, context, instance, plan):
-        sources = plans.volumes(plan.source_bdms)
-        current = plans.volumes(plans.bdms(context, instance.uuid))
-        if set(sources) != set(current):
-            raise Unsettled('its volumes are not those that it had when the '
-                            'migration began')
-        for volume_id, bdm in current.items():
-            source = sources[volume_id]
-            if (bdm.attachment_id == source.attachment_id and
-                    bdm.connection_info == source.connection_info):
-                continue
-            # the destination asks the mapping for what it has to disconnect
-            self._manager.compute_rpcapi.remove_volume_connection(
-                context, instance, volume_id, plan.destination)
-            if bdm.attachment_id != source.attachment_id:
-                self._delete_attachment(context, bdm.attachment_id)
-            bdm.attachment_id = source.attachment_id
-            bdm.connection_info = source.connection_info
-            bdm.save()
-
-    def _delete_attachment(self, context, attachment_id):
         try:
-            self._manager.volume_api.attachment_delete(context, attachment_id)
-        except exception.VolumeAttachmentNotFound:
-            LOG.debug('Attachment %s is gone already.', attachment_id)
+            method(context, instance, plan.destination, plan.migrate_data,
+                   **kwargs)
+        except _UNPINNED as e:
+            # an earlier attempt was ended between this and what follows
+            LOG.info('The destination has dropped its claim before: %s', e,
+                     instance=instance)
+            plan.migrate_data.src_supports_numa_live_migration = False
+            method(context, instance, plan.destination, plan.migrate_data,
+                   **kwargs)
 
     def _attach_missing_vifs(self, context, instance, plan, domain_xml):
         """Attach the devices that libvirt does not migrate again.
@@ -230,7 +214,7 @@ class LiveMigrations(object):
         :raises Exception: what Nova raises
         """
         context = nova_context.get_admin_context()
-        if self._allocations(context, entry.migration):
+        if self._allocations.of(context, entry.migration):
             return 'an allocation of the migration'
         sources = {
             volume_id: bdm.attachment_id for volume_id, bdm in plans.volumes(
@@ -241,26 +225,26 @@ class LiveMigrations(object):
                 return 'volume %s attached to the destination' % volume_id
         return None
 
-    def undo(self, instance, migrations):
+    def undo(self, context, instance, migrations):
         """Undo live migrations that have never reached libvirt.
 
         What the conductor does before it casts to this host: the allocation,
         the port bindings, the migration context. The destination's claims
         end with the records, at its next audit.
 
+        :param context: of the settlement
         :param instance: a ``nova.objects.Instance``
         :param migrations: the ``nova.objects.Migration`` objects
         :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
-        context = nova_context.get_admin_context()
         for destination in {migration.dest_compute
                             for migration in migrations
                             if migration.dest_compute}:
             self._manager.network_api.setup_networks_on_host(
                 context, instance, host=destination, teardown=True)
-        self._take_back_allocation(context, instance, migrations)
+        self._allocations.take_back(context, instance, migrations)
         instance.drop_migration_context()
         instance.progress = 0
         if instance.task_state == facts.MIGRATING:
@@ -277,31 +261,39 @@ class LiveMigrations(object):
         :raises Exception: what Nova raises
         """
         context = nova_context.get_admin_context()
-        self._delete_allocations(context, migrations)
+        self._allocations.delete(context, migrations)
         self._end(context, migrations, facts.CANCELLED)
 
-    def withdraw(self, instance, migration):
+    def withdraw(self, instance, migration, kept):
         """End a live migration that was refused; leave the instance alone.
 
         :param instance: a ``nova.objects.Instance`` that is busy otherwise
         :param migration: a ``nova.objects.Migration``
+        :param kept: the hosts that the instance's other migrations go to
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
+            could not be made
         :raises Exception: what Nova raises
         """
         context = nova_context.get_admin_context()
-        if self._allocations(context, migration.uuid):
+        if migration.dest_compute not in kept:
+            self._manager.network_api.setup_networks_on_host(
+                context, instance, host=migration.dest_compute, teardown=True)
+        if self._allocations.of(context, migration.uuid):
             # what the instance had before the conductor took it
-            self._manager._revert_allocation(context, instance, migration)
+            self._allocations.give_to(context, instance, migration)
         self._end(context, [migration], facts.CANCELLED)
 
     # ---- finish
 
-    def finish(self, instance, entry, migrations):
+    def finish(self, context, instance, entry, migrations, destination):
         """Finish a live migration whose guest runs at the destination.
 
+        :param context: of the settlement
         :param instance: a ``nova.objects.Instance`` with the task state
             'migrating'
         :param entry: the journal's, or None
         :param migrations: as for :meth:`roll_back`
+        :param destination: the host that has the guest
         :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
@@ -312,10 +304,11 @@ class LiveMigrations(object):
             raise Unsettled('the guest is at its destination, and the first '
                             'resource audit has to come before that is '
                             'written down')
-        context = nova_context.get_admin_context()
-        plan = self._plans.plan(context, instance, entry, migrations)
+        plan = self._plans.plan(context, instance, entry, migrations,
+                                destination)
+        self._leave_others(context, instance, destination, migrations)
         plan.migrate_data.migration = (
-            self._holding(context, instance, migrations) or
+            self._allocations.holding(context, instance, migrations) or
             self._of_plan(plan, entry, migrations))
         with self._ending(instance):
             self._manager._post_live_migration(
@@ -327,21 +320,24 @@ class LiveMigrations(object):
             raise Unsettled('the destination did not take the instance over')
         self._close(context, instance, plan, migrations)
 
-    def close(self, instance, entry, migrations):
+    def close(self, context, instance, entry, migrations, destination):
         """Finish what is left when the destination has taken over.
 
+        :param context: of the settlement
         :param instance: a ``nova.objects.Instance`` whose host is the
             destination already
         :param entry: the journal's, or None
         :param migrations: as for :meth:`roll_back`
+        :param destination: the instance's host
         :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
         """
-        context = nova_context.get_admin_context()
+        self._leave_others(context, instance, destination, migrations)
         plan = None
         if entry is not None:
-            plan = self._plans.plan(context, instance, entry, migrations)
+            plan = self._plans.plan(context, instance, entry, migrations,
+                                    destination)
             # to 24.x the source is cleaned after the destination took over
             self._clean_source(context, instance, plan)
         self._close(context, instance, plan, migrations)
@@ -366,8 +362,8 @@ class LiveMigrations(object):
                     for bdm in plans.bdms(context, instance.uuid)}
             for bdm in plans.volumes(plan.source_bdms).values():
                 if bdm.attachment_id and bdm.attachment_id not in kept:
-                    self._delete_attachment(context, bdm.attachment_id)
-        self._delete_allocations(context, migrations)
+                    self._volumes.delete_attachment(context, bdm.attachment_id)
+        self._allocations.delete(context, migrations)
         arrived = [migration for migration in migrations
                    if migration.dest_compute == instance.host]
         others = [migration for migration in migrations

@@ -122,7 +122,7 @@ class Plans(object):
             changes['source_bdms'] = source_bdms.obj_to_primitive()
         return changes
 
-    def plan(self, context, instance, entry, migrations):
+    def plan(self, context, instance, entry, migrations, destination):
         """What is known of a live migration that is to be ended.
 
         :param context: a request context
@@ -130,11 +130,13 @@ class Plans(object):
         :param entry: the journal's, or None
         :param migrations: its ``nova.objects.Migration`` objects, oldest
             first
+        :param destination: the other host's name, for want of an entry
         :returns: a :class:`Plan`
         :raises Unsettled: when what is known is not enough
         """
         if entry is None:
-            return self._rebuilt_plan(context, instance, migrations)
+            return self._rebuilt_plan(context, instance, migrations,
+                                      destination)
         return Plan(entry.destination, entry.block_migration,
                     _restored(entry.migrate_data, context),
                     self.source_bdms(context, entry))
@@ -150,18 +152,30 @@ class Plans(object):
         """
         return _restored(entry.source_bdms, context)
 
-    def _rebuilt_plan(self, context, instance, migrations):
+    def _rebuilt_plan(self, context, instance, migrations, destination):
         """What Nova's database, Placement and Cinder tell, for want of more.
 
         :raises Unsettled: when that is not enough for an exact settlement
         """
         destined = [migration for migration in migrations
-                    if migration.dest_compute]
+                    if migration.dest_compute == destination]
         if not destined:
             raise Unsettled('no record names the destination')
-        destination = destined[-1].dest_compute
         source_bdms = self._rebuilt_bdms(
             context, instance, destined[-1].status)
+        migrate_data = self.migrate_data(context, instance, destination)
+        return Plan(destination, migrate_data.block_migration, migrate_data,
+                    source_bdms)
+
+    def migrate_data(self, context, instance, destination):
+        """Make the data that a migration to a host would begin with.
+
+        :param context: a request context
+        :param instance: a ``nova.objects.Instance``
+        :param destination: the other host's name
+        :returns: a ``nova.objects.migrate_data.LibvirtLiveMigrateData``
+        :raises Exception: when the destination does not answer
+        """
         shared_path = self._shares_instance_path(
             context, instance, destination)
         backend = self._manager.driver.image_backend.backend()
@@ -178,8 +192,7 @@ class Plans(object):
         migrate_data.vifs = [
             migrate_data_obj.VIFMigrateData(source_vif=vif)
             for vif in instance.get_network_info()]
-        return Plan(destination, migrate_data.block_migration, migrate_data,
-                    source_bdms)
+        return migrate_data
 
     def _shares_instance_path(self, context, instance, destination):
         driver = self._manager.driver

@@ -26,6 +26,8 @@ tracker and its libvirt driver for each host, in one process.
 ``process``               a nova-compute, its death, and which one is calling
 ``separation``            what keeps hosts apart that share a process
 ``properties``            a test that must hold guarded, and fail on stock
+``crashes``, ``steps``    a nova-compute that is killed at a certain call, and
+                          at each step of a settlement
 ``races``                 two things that Nova does, in one fixed order
 ========================  ==================================================
 """

@@ -77,6 +77,8 @@ class CloudTestCase(operations.Operations, views.Views,
         self.guard = getattr(method, 'guard', self.GUARD)
         if self.guard:
             self._activate_guard()
+        # one that is killed soon after its start has sent no heartbeat
+        self.flags(service_down_time=3600)
         self.useFixture(releases.casts_are_casts())
         self.useFixture(releases.LocalImages())
         super(CloudTestCase, self).setUp()
@@ -236,21 +238,24 @@ class CloudTestCase(operations.Operations, views.Views,
         self.assertNotIn(host, self.processes)
         compute = process.ComputeProcess(
             self.world, self.world.hypervisors[host])
-        self.connections.starting = compute
-        with releases.host_identity(host):
-            compute.service = self.start_service('compute', host=host)
-            # what has not asked for its connection or its identity yet
-            if hasattr(compute.manager.driver._host, 'get_node_uuid'):
-                compute.manager.driver._host.get_node_uuid()
-        self.connections.starting = None
+        # it may be killed before it has started
         self.processes[host] = compute
+        self.connections.starting = compute
+        try:
+            with releases.host_identity(host):
+                compute.service = self.start_service('compute', host=host)
+                # what has not asked for its connection or its identity yet
+                if hasattr(compute.manager.driver._host, 'get_node_uuid'):
+                    compute.manager.driver._host.get_node_uuid()
+        finally:
+            self.connections.starting = None
         self.computes[host] = compute.service
         return compute
 
     def kill_compute(self, host):
         """SIGKILL a host's nova-compute. The hypervisor goes on."""
         compute = self.processes.pop(host)
-        self.computes.pop(host)
+        self.computes.pop(host, None)
         self._stop_guard(compute)
         compute.kill()
         self.killed.append(compute)

@@ -12,19 +12,18 @@
 
 """A nova-compute that stops at a certain call, to be killed there."""
 
-import inspect
-
 import fixtures
 
 from tests.functional import process
 from tests.functional import waiting
+from tests.functional import wrapping
 
 
 class StopAt(fixtures.Fixture):
     """Stop a host's nova-compute at a call, the first time that it is made.
 
-    What made the call goes no further: until the process is killed, and then
-    never.
+    What made the call goes no further: until :meth:`go_on`, or until the
+    process is killed, and then never.
 
     :param world: the :class:`~tests.functional.hypervisor.World`
     :param host: the host's name
@@ -42,27 +41,30 @@ class StopAt(fixtures.Fixture):
         self._name = name
         self._after = after
         self._is_called = False
+        self._goes_on = False
         #: whether the process has stopped there
         self.reached = False
 
     def _setUp(self):
-        original = getattr(self._owner, self._name)
-
-        def method(method_self, *args, **kwargs):
-            compute = process.of_object(method_self) or process.of_caller()
-            stops = (compute is not None and compute.host == self._host and
-                     not self._is_called)
-            if not stops:
-                return original(method_self, *args, **kwargs)
-            self._is_called = True
-            if self._after:
-                original(method_self, *args, **kwargs)
-            self.reached = True
-            self._world.wait_for(lambda: not compute.alive,
-                                 'nova-compute is killed')
-            compute.live_or_hang()
         self.useFixture(fixtures.MockPatchObject(
-            self._owner, self._name, method))
+            self._owner, self._name, wrapping.Wrapped(
+                self._owner, self._name, self._call)))
+
+    def _call(self, call, method_self, *args):
+        compute = process.of_object(method_self) or process.of_caller()
+        if compute is None or compute.host != self._host or self._is_called:
+            return call()
+        self._is_called = True
+        result = call() if self._after else None
+        self.reached = True
+        self._world.wait_for(lambda: self._goes_on or not compute.alive,
+                             'nova-compute is killed')
+        compute.live_or_hang()
+        return result if self._after else call()
+
+    def go_on(self):
+        """Let the process go on."""
+        self._goes_on = True
 
     def wait(self):
         """Wait until the process has stopped there."""
@@ -99,9 +101,13 @@ class LateCall(fixtures.Fixture):
         """Wait until the call was made."""
         waiting.wait_until(lambda: self._waiting, '%s is called' % self._name)
 
+    def let_others_pass(self):
+        """Make every further call at once."""
+        self._is_late = False
+
     def arrive(self):
         """Make it."""
-        self._is_late = False
+        self.let_others_pass()
         for args, kwargs in self._waiting:
             self._original(*args, **kwargs)
 
@@ -122,35 +128,13 @@ class Away(fixtures.Fixture):
     def _setUp(self):
         for owner, name in self._methods:
             self.useFixture(fixtures.MockPatchObject(
-                owner, name, _Outage(self, inspect.getattr_static(
-                    owner, name))))
+                owner, name, wrapping.Wrapped(owner, name, self._call)))
 
-    def fail_if_away(self):
+    def _call(self, call, *args):
         if self._is_away:
             raise self._error
+        return call()
 
     def come_back(self):
         """Let it answer again."""
         self._is_away = False
-
-
-class _Outage(object):
-    """A method of a class that fails while a service is away.
-
-    What Nova's fixtures have put there in its place, a function or a mock, is
-    bound as Python would bind it, or not at all.
-    """
-
-    def __init__(self, away, original):
-        self._away = away
-        self._original = original
-
-    def __get__(self, instance, owner=None):
-        bound = self._original
-        if hasattr(type(bound), '__get__'):
-            bound = bound.__get__(instance, owner)
-
-        def method(*args, **kwargs):
-            self._away.fail_if_away()
-            return bound(*args, **kwargs)
-        return method

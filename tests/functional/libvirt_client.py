@@ -43,9 +43,14 @@ class LibvirtClient(object):
         self.hypervisor = hypervisor
         self._hanging = 0
 
-    def another(self):
-        """Open another connection for the process."""
-        opened = LibvirtClient(self.process, self.hypervisor)
+    def another(self, host=None):
+        """Open another connection for the process.
+
+        :param host: whose libvirt, or None for that of its own host
+        """
+        opened = LibvirtClient(
+            self.process, self.process.world.hypervisors[host] if host else
+            self.hypervisor)
         opened.call('open', None, lambda: None)
         return opened
 

@@ -83,6 +83,15 @@ class CinderFixture(_first_module(
             self.useFixture(fixtures.MockPatchObject(
                 cinder.API, name, self._completed(getattr(cinder.API, name))))
 
+    def fake_attachment_get_all(self, context, instance_id=None,
+                                volume_id=None):
+        # Nova's own answers with a dict where it is asked for a volume
+        return [attachment for volume, attachments in
+                self.volume_to_attachment.items()
+                for attachment in attachments.values()
+                if volume_id in (None, volume) and
+                instance_id in (None, attachment['instance_uuid'])]
+
     @staticmethod
     def _completed(original):
         def call(*args, **kwargs):
@@ -329,6 +338,11 @@ def volume_attachments(cinder, volume_id):
     :param cinder: the :class:`CinderFixture`
     """
     return set(cinder.volume_to_attachment[volume_id])
+
+
+def attachments_can_be_listed():
+    """Whether Nova asks Cinder for all attachments of a volume (25)."""
+    return hasattr(cinder.API, 'attachment_get_all')
 
 
 def executor_factory():

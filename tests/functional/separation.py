@@ -13,6 +13,7 @@
 """What separates hosts that share one Python process."""
 
 import os
+from urllib import parse
 
 import fixtures
 from oslo_concurrency import lockutils
@@ -83,7 +84,7 @@ class SeparateConnections(fixtures.Fixture):
             return host.connection_of_the_test
 
         def connect(self, uri, read_only):
-            return get_connection(self).another()
+            return get_connection(self).another(parse.urlparse(uri).hostname)
         for name, function in (('get_connection', get_connection),
                                ('_connect', connect)):
             self.useFixture(fixtures.MockPatchObject(

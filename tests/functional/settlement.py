@@ -24,11 +24,17 @@ class SettlementTestCase(cloud.CloudTestCase):
     def setUp(self):
         super(SettlementTestCase, self).setUp()
         self.enable_volumes()
-        self.start_hosts('host-a', 'host-b', 'host-c')
-        self.server = self.boot(
-            'host-a', networks=[{'port': self.neutron.port_1['id']}])
+        self._start_hosts()
+        self.server = self._boot()
         self.volume = self.attach_volume(self.server)
         self.before = self.footprint(self.server)
+
+    def _start_hosts(self):
+        self.start_hosts('host-a', 'host-b', 'host-c')
+
+    def _boot(self):
+        return self.boot(
+            'host-a', networks=[{'port': self.neutron.port_1['id']}])
 
     # ---- what must be true
 

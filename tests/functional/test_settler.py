@@ -14,6 +14,7 @@
 
 import logging
 import pathlib
+import threading
 
 import fixtures
 from keystoneauth1 import exceptions as ks_exc
@@ -23,12 +24,14 @@ from nova import exception
 from nova import objects
 from nova.scheduler.client import report
 from nova.volume import cinder
+import oslo_messaging
 from oslo_serialization import jsonutils
 
 from tests.functional import crashes
 from tests.functional import migration_job
 from tests.functional import releases
 from tests.functional import settlement
+from tests.functional import wrapping
 
 neutron = releases.neutron
 HIDDEN = 'open-sesame-1234'
@@ -179,12 +182,84 @@ class NobodyRestarted(HeldTestCase):
                     exception.NovaException('Neutron is away'))
         self._must_be_rolled_back()
 
+    def test_destination_prepares_for_too_long(self):
+        """Nova rolls back while the destination goes on."""
+        stop = self.stop_at('host-b', cinder.API, 'attachment_create')
+
+        def time_out(call, *args):
+            threading.Thread(target=call).start()
+            stop.wait()
+            raise oslo_messaging.MessagingTimeout('no answer from host-b')
+        with fixtures.MockPatchObject(
+                rpcapi.ComputeAPI, 'pre_live_migration', wrapping.Wrapped(
+                    rpcapi.ComputeAPI, 'pre_live_migration', time_out)):
+            self.live_migrate(self.server, 'host-b')
+            self.wait_until(lambda: self.held('host-a'), 'it is held')
+        self.guard_of('host-a').settle_held()
+        self.must_be_held('it still works for the migration')
+        stop.go_on()
+        self.settle('host-a')
+        self.must_be_as_before()
+        self.must_live_on()
+
     def test_rollback_leaves_an_attachment(self):
         """Nova logs what Cinder answers, and goes on."""
         self._break(migration_job.MigrationJob.fail, cinder.API,
                     'attachment_delete',
                     exception.CinderConnectionFailed(reason='away'))
         self._must_be_rolled_back()
+
+
+class NoEntry(HeldTestCase):
+    """The journal is lost while a guest with a volume migrates."""
+
+    def _lose_journal(self):
+        self.entry, = self.journaled('host-a')
+        self.content = self.entry.read_text()
+        self.entry.unlink()
+
+    def _must_be_held_and_left_alone(self):
+        """Cinder has one attachment more than can be told apart."""
+        stray = {'id': 'stray', 'instance_uuid': self.server['id'],
+                 'connector': None}
+        self.cinder.volume_to_attachment[self.volume]['stray'] = stray
+        before = self.footprint(self.server)['attachments']
+        self.start_compute('host-a')
+        self.guard_of('host-a').settle_held()
+        self.must_be_held("the source's attachment of volume %s cannot be "
+                          "told from the destination's" % self.volume)
+        self.assertIn(('compute_migration_guard_hold', 'Error'),
+                      self.actions()['migration_guard_hold'])
+        self.assertEqual(before, self.footprint(self.server)['attachments'])
+        del self.cinder.volume_to_attachment[self.volume]['stray']
+
+    def _settle(self):
+        if not releases.attachments_can_be_listed():
+            # then only the entry tells
+            self.guard_of('host-a').settle_held()
+            self.must_be_held('attachment of volume')
+            self.entry.write_text(self.content)
+        self.settle('host-a')
+
+    def test_roll_back(self):
+        self.begin_migration(self.server, 'host-b')
+        self.kill_compute('host-a')
+        self._lose_journal()
+        self._must_be_held_and_left_alone()
+        self._settle()
+        self.must_be_as_before()
+        self.must_live_on()
+
+    def test_finish(self):
+        job = self.begin_migration(self.server, 'host-b')
+        self.kill_compute('host-a')
+        self._lose_journal()
+        job.complete()
+        self._must_be_held_and_left_alone()
+        self._settle()
+        self.must_be_on('host-b')
+        self.must_migrate_to('host-c')
+        self.must_delete()
 
 
 class Journal(HeldTestCase):
@@ -239,7 +314,7 @@ class Journal(HeldTestCase):
             bdm.connection_info = jsonutils.dumps(info)
             bdm.save()
         log = self.useFixture(fixtures.FakeLogger(
-            'nova_migration_guard', level=logging.DEBUG, nuke_handlers=False))
+            level=logging.DEBUG, nuke_handlers=False))
         job = self.begin_migration(self.server, 'host-b')
         self.kill_compute('host-a')
         self.assertIn(HIDDEN, self.journaled('host-a')[0].read_text())

@@ -85,6 +85,15 @@ class Views(object):
         domain = self.hypervisor(host).domains.get(server['id'])
         return domain.pci_addresses() if domain is not None else []
 
+    def pinned_cpus(self, host):
+        """The CPUs of a host that guests are pinned to, says Nova."""
+        ctxt = context.get_admin_context()
+        node = objects.ComputeNode.get_first_node_by_host_for_old_compat(
+            ctxt, host)
+        topology = objects.NUMATopology.obj_from_db_obj(node.numa_topology)
+        return sorted(cpu for cell in topology.cells
+                      for cpu in cell.pinned_cpus)
+
     def footprint(self, server):
         """All that an instance has, everywhere, by whoever keeps it.
 

@@ -155,10 +155,56 @@ class JudgeTestCase(base.BaseTestCase):
                 ('migrating', (), None),
                 ('migrating', records('accepted'), None),
                 (None, records('queued', 'accepted'), None),
-                ('migrating', records('queued'), journal.PREPARING),
-                (None, (), journal.PREPARING)):
+                ('migrating', records('queued'), journal.PREPARING)):
             self.assertIs(UNDO, self.judge(
                 observation, task_state, known, phase=phase).verdict)
+
+    def test_record_has_ended_while_the_destination_prepared(self):
+        """Nothing says any more whether it had been asked to."""
+        for peer, expected in ((NOT_ASKED, ASK), (PEER_ABSENT, ROLL_BACK)):
+            self.assertIs(expected, self.judge(
+                RUNNING, None, records('cancelled'), phase=journal.PREPARING,
+                peer=peer).verdict)
+
+    @ddt.data(RUNNING, SHUT_DOWN, ABSENT)
+    def test_destination_still_works_for_the_migration(self, observation):
+        for peer in (PEER_ABSENT, facts.Peer.RUNS, facts.Peer.THERE):
+            ruling = self.judge(observation, 'migrating', records('running'),
+                                peer=peer, peer_works=True)
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+
+    def test_guest_is_where_the_journal_does_not_say(self):
+        for peer, expected in ((facts.Peer.RUNS, HOLD), (PEER_ABSENT, HOLD)):
+            ruling = self.judge(
+                ABSENT, 'migrating', records('running'), peer=peer,
+                phase=journal.STARTED, asked='host-c')
+            self.assertIs(expected, ruling.verdict)
+        self.assertIs(ROLL_BACK, self.judge(
+            RUNNING, 'migrating', records('running'), peer=PEER_ABSENT,
+            phase=journal.STARTED, asked='host-b').verdict)
+
+    def test_hosts_that_are_asked(self):
+        def known(*records, **kwargs):
+            return facts.Facts(
+                host=HOST, vm_state='active', task_state='migrating',
+                records=records, observation=RUNNING, **kwargs).destinations
+
+        def record(number, status, destination):
+            return facts.Record(number, status, HOST, destination, NOW)
+        first = record(1, 'running', 'host-b')
+        self.assertEqual(['host-b'], known(first))
+        self.assertEqual(['host-b', 'host-c'], known(
+            first, record(2, 'preparing', 'host-c')))
+        self.assertEqual(['host-c', 'host-b'], known(
+            first, record(2, 'preparing', 'host-c'), phase=journal.STARTED,
+            journaled_destination='host-b'))
+        # no guest can be there
+        self.assertEqual(['host-b'], known(
+            first, record(2, 'accepted', 'host-c')))
+        self.assertEqual(['host-b'], known(
+            first, record(2, 'accepted', 'host-c'), phase=journal.STARTED,
+            journaled_destination='host-b'))
 
     def test_journal_says_that_libvirt_was_asked(self):
         for phase in (journal.PREPARED, journal.STARTED,

@@ -265,6 +265,10 @@ class Process(object):
         self._ask(peer)
         return self.world.domains.get(peer) == 'running'
 
+    def works_at(self, uuid, peer):
+        self.call()
+        return False
+
     def initialise(self, instance):
         self.call()
         if (self.world.resumes and self.world.vm_state == 'active' and
@@ -319,8 +323,8 @@ class Migrations(object):
             if migration.status == 'running':
                 migration.status = status
 
-    def roll_back(self, instance, entry, migrations, domain_xml):
-        destination = self.world.other(self.process.name)
+    def roll_back(self, context, instance, entry, migrations, destination,
+                  domain_xml):
         self._answered_by(destination)
         self.world.disks.pop(destination, None)
         self.world.domains.pop(destination, None)
@@ -329,23 +333,21 @@ class Migrations(object):
         self.world.task_state = None
         self._end(migrations, 'cancelled')
 
-    def undo(self, instance, migrations):
+    def undo(self, context, instance, migrations):
         self._give_back()
         self.process.call()
         self.world.task_state = None
         self._end(migrations, 'cancelled')
 
-    def finish(self, instance, entry, migrations):
-        source = self.process.name
-        destination = self.world.other(source)
+    def finish(self, context, instance, entry, migrations, destination):
         self.process.call()
-        self.world.disks.pop(source, None)
+        self.world.disks.pop(self.process.name, None)
         self._answered_by(destination)
         self.world.host = destination
         self.world.task_state = None
-        self.close(instance, entry, migrations)
+        self.close(context, instance, entry, migrations, destination)
 
-    def close(self, instance, entry, migrations):
+    def close(self, context, instance, entry, migrations, destination):
         self.process.call()
         self.world.disks.pop(self.process.name, None)
         self._give_back()
@@ -357,6 +359,9 @@ class Migrations(object):
 
     def left_behind(self, entry):
         return None
+
+    def keep_context_dropped(self, instance):
+        self.process.call()
 
 
 class Actions(object):

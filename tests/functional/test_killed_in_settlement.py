@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""nova-compute is killed at each step of a settlement, and started again."""
+
+import itertools
+
+from nova.compute import manager
+
+from tests.functional import devices
+from tests.functional import properties
+from tests.functional import steps
+
+
+class KilledInSettlementTestCase(devices.DevicesTestCase):
+    """The same server, over and over: its migration is interrupted.
+
+    Then its settlement is, at one step after the other, until there are no
+    more; and each time the next start has to settle it.
+    """
+
+    def setUp(self):
+        super(KilledInSettlementTestCase, self).setUp()
+        self.source, self.destination = 'host-a', 'host-b'
+        self.steps = self.useFixture(steps.Steps(self))
+
+    def kill_at_each(self, interrupt, check):
+        """Kill nova-compute at each step.
+
+        :param interrupt: leaves a migration behind, and its source dead
+        :param check: looks at everything when it is settled
+        """
+        for number in itertools.count(1):
+            interrupt()
+            killed = self._settle_until(number)
+            taken = list(self.steps.taken)
+            try:
+                if killed:
+                    self._start_and_settle()
+                check()
+            except Exception as e:
+                raise AssertionError(
+                    'killed before the last step of %s: %s' % (taken, e))
+            if not killed:
+                return taken
+
+    def _start_and_settle(self):
+        self.start_compute(self.source)
+        self.settle(self.source)
+
+    def _settle_until(self, number):
+        """Start the source, and kill it before a step of the settlement.
+
+        :returns: whether there is such a step
+        """
+        self.steps.watch(number)
+        try:
+            self._start_and_settle()
+        except steps.Killed:
+            self.kill_compute(self.source)
+            return True
+        return False
+
+    def must_have_seen(self, taken, *names):
+        """The steps are seen where they are taken."""
+        for name in names:
+            self.assertTrue(any(step.startswith(name) for step in taken),
+                            '%s: %s' % (name, taken))
+
+
+class KilledInRollBack(KilledInSettlementTestCase):
+
+    def _interrupt(self):
+        self.begin_migration(self.server, self.destination)
+        self.kill_compute(self.source)
+
+    @properties.guarded
+    def test_each_step(self):
+        taken = self.kill_at_each(self._interrupt, self.must_be_as_before)
+        self.must_have_seen(
+            taken, 'libvirt.abortJob', 'action_start',
+            'remove_volume_connection to host-b', 'API.attachment_delete',
+            'block_device_mapping_update', 'libvirt.attachDeviceFlags',
+            'SchedulerReportClient.', 'instance_update', 'migration_update',
+            'rollback_live_migration_at_destination to host-b',
+            'drop_move_claim_at_destination to host-b', 'Journal.end')
+        self.must_live_on()
+
+
+class KilledInUndo(KilledInSettlementTestCase):
+
+    def _interrupt(self):
+        stop = self.stop_at(self.source, manager.ComputeManager,
+                            '_do_live_migration')
+        self.live_migrate(self.server, self.destination)
+        stop.wait()
+        self.kill_compute(self.source)
+
+    @properties.guarded
+    def test_each_step(self):
+        taken = self.kill_at_each(self._interrupt, self.must_be_as_before)
+        self.must_have_seen(
+            taken, 'action_start', 'SchedulerReportClient.',
+            'instance_update', 'migration_update', 'Journal.end')
+        self.must_live_on()
+
+
+class KilledInFinish(KilledInSettlementTestCase):
+
+    def _interrupt(self):
+        job = self.begin_migration(self.server, self.destination)
+        self.kill_compute(self.source)
+        job.complete()
+
+    def _check(self):
+        self.must_be_on(self.destination)
+        self.source, self.destination = self.destination, self.source
+
+    @properties.guarded
+    def test_each_step(self):
+        taken = self.kill_at_each(self._interrupt, self._check)
+        self.must_have_seen(
+            taken, 'action_start', 'API.attachment_delete',
+            'LibvirtDriver.delete_instance_files', 'instance_update',
+            'post_live_migration_at_destination to host-',
+            'migration_update', 'SchedulerReportClient.', 'Journal.end')
+        self.must_migrate_to('host-c')
+        self.must_delete()
