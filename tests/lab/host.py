@@ -224,6 +224,23 @@ class ComputeHost(object):
         self._monitor(name, 'migrate-set-parameters',
                       **{'max-bandwidth': speed})
 
+    def block_jobs(self, name):
+        """The block jobs of a domain, as QEMU knows them.
+
+        :returns: {name of the job: percent done}
+        """
+        return {job['device']: 100.0 * job['offset'] / max(1, job['len'])
+                for job in self._monitor(name, 'query-block-jobs')}
+
+    def fill_disk(self, uuid, mebibytes):
+        """Write to the disk of a guest that is off.
+
+        Behind what the guest writes to itself, so that what was written since
+        the disk was made takes long to copy.
+        """
+        self.machine.run('qemu-io', '-f', 'qcow2', '-c', 'write 128M %dM' %
+                         mebibytes, str(self.instances / uuid / 'disk'))
+
     def _monitor(self, name, command, **arguments):
         answer = json.loads(self.virsh(
             'qemu-monitor-command', name, json.dumps(

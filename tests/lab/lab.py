@@ -114,6 +114,50 @@ class Lab(operations.Operations):
         progress.say('reboot %s of %s' % (kind, server))
         self._action(server, {'reboot': {'type': kind}})
 
+    def stop(self, server):
+        """Stop a server, and wait until its guest is off."""
+        progress.say('stop %s' % server)
+        self._action(server, {'os-stop': None})
+        self.wait_until(
+            lambda: self.nova_says(server)[:2] == ('stopped', None), server,
+            'is stopped')
+
+    def start(self, server):
+        """Start a server, and wait until its guest ticks."""
+        progress.say('start %s' % server)
+        self._action(server, {'os-start': None})
+        self.wait_until(
+            lambda: self.nova_says(server)[:2] == ('active', None), server,
+            'is started')
+        self.wait_until(lambda: self.state(server).running_on, server,
+                        'ticks')
+
+    def create_image(self, server, name):
+        """Ask for an image of a server."""
+        progress.say('create image %s of %s' % (name, server))
+        self._action(server, {'createImage': {'name': name}})
+
+    def images(self, name):
+        """The statuses of the images of a name."""
+        return [image['status'] for image in self.parts.glance.get(
+            '/v2/images?name=' + name)['images']]
+
+    def wait_for_block_job(self, server, host):
+        """Wait until a disk is copied, and let that take minutes.
+
+        :param host: on which the guest runs
+        :raises LookupError: the job is over before it could be slowed
+        """
+        source = self.hosts[host]
+        name = source.domains()[server]['name']
+        self.wait_until(lambda: source.block_jobs(name), server,
+                        'has a block job', interval=0.02)
+        source.set_disk_speed(name, 1)
+        jobs = source.block_jobs(name)
+        progress.say('%s: block jobs %s' % (server, jobs))
+        if not any(percent < 100 for percent in jobs.values()):
+            raise LookupError('the copy is over')
+
     def _action(self, server, body):
         self.parts.nova.call('POST', '/servers/%s/action' % server, body)
 
