@@ -12,6 +12,7 @@
 
 """nova-compute dies while QEMU copies or merges a disk for it."""
 
+import errno
 import os
 
 import fixtures
@@ -23,7 +24,10 @@ from nova.virt.libvirt import utils
 from nova.virt.libvirt.volume import volume as volume_drivers
 from nova.volume import cinder
 
+from nova_migration_guard import durable
+
 from tests.functional import cloud
+from tests.functional import libvirt_api
 from tests.functional import properties
 from tests.functional import releases
 
@@ -212,6 +216,55 @@ class LiveSnapshot(BlockJobTestCase):
         self.must_be_undone()
 
     @properties.guarded
+    def test_libvirtd_goes_away_in_the_abort(self):
+        self.begin()
+        host = self.hypervisor('host-a')
+        works = host.abort_block_job
+
+        def abort(domain, dev):
+            host.away = True
+            raise libvirt_api.unavailable()
+        host.abort_block_job = lambda domain, dev: None
+        self.kill_compute('host-a')
+        self.start_compute('host-a')
+        host.abort_block_job = abort
+        self.guard_of('host-a').settle_held()
+        held = self.held('host-a')[self.server['id']]
+        self.assertIn('Connection reset by peer', held.reason)
+        self.assertIsNotNone(self.nova_says(self.server).task_state)
+        host.away, host.abort_block_job = False, works
+        self.settle('host-a')
+        self.must_be_undone()
+
+    @properties.guarded
+    def test_held_instance_is_deleted(self):
+        """Its disk's job ends with it, and Glance is told all the same."""
+        self.begin()
+        host = self.hypervisor('host-a')
+        host.abort_block_job = lambda domain, dev: None
+        self.kill_compute('host-a')
+        self.start_compute('host-a')
+        self.assertIn(self.server['id'], self.held('host-a'))
+        self.delete(self.server)
+        self.wait_until(lambda: not self.where(self.server), 'it is gone')
+        self.settle('host-a')
+        self.assertIsNone(self.image())
+        self.assertEqual([], self.journaled('host-a'))
+
+    @properties.guarded
+    def test_journal_cannot_be_written(self):
+        """The image is refused, and nothing is left of it."""
+        self.useFixture(fixtures.MockPatchObject(
+            durable, 'write', side_effect=OSError(
+                errno.ENOSPC, 'No space left on device')))
+        self.act(self.server, 'createImage', {'name': 'picture'})
+        self.wait_until(
+            lambda: not self.nova_says(self.server).task_state and
+            self.image() is None, 'it has failed')
+        self.assertIn('live-snapshot does not begin', self.logged())
+        self.must_be_well()
+
+    @properties.guarded
     def test_nothing_goes_wrong(self):
         """The journal has no entry when an image is made."""
         self.useFixture(fixtures.MockPatchObject(
@@ -375,6 +428,32 @@ class VolumeSwap(VolumeTestCase):
         self.assertEqual([(OLD,) + tuple(self.attachment)], self.mapped())
 
     @properties.guarded
+    def test_two_disks_at_once(self):
+        self.begin_without_cinder()
+        self.act(self.server, 'createImage', {'name': 'picture'})
+        self.wait_for_block_job('vda')
+        self.restart()
+        self.must_be_undone()
+        self.assertEqual([], os.listdir(self.snapshots))
+
+    @properties.held(stock=UNOWNED_JOB)
+    def test_nobody_restarts_and_it_fails(self):
+        """Nova gives up, tells Cinder, and forgets the job."""
+        def fail(client, uuid):
+            raise libvirt_api.error(1, 'internal error')
+        job = self.begin()
+        hooks = self.hypervisor('host-a').before['blockJobAbort']
+        hooks.append(fail)
+        job.copied()
+        self.wait_until(lambda: not self.attachments(NEW), 'it has failed')
+        self.wait_until(lambda: self.domain.persistent, 'it is defined')
+        del hooks[:]
+        if self.guard:
+            self.wait_until(lambda: self.held('host-a'), 'it is held')
+            self.settle('host-a')
+        self.must_be_undone()
+
+    @properties.guarded
     def test_nothing_goes_wrong(self):
         self.begin().copied()
         self.wait_until(lambda: self.mapped()[0][0] == NEW, 'it is swapped')
@@ -407,6 +486,22 @@ class AssistedSnapshot(VolumeTestCase):
         self.must_be_well()
         self.assertEqual([(SNAPSHOT, 'error_deleting')],
                          self.told.of('update_snapshot_status'))
+
+    @properties.held(stock=WAITS)
+    def test_created_while_nobody_waits(self):
+        """libvirt has taken the snapshot, and Cinder is not told."""
+        stop = self.stop_at('host-a', driver.LibvirtDriver,
+                            '_volume_snapshot_update_status')
+        self.api.api_post('/os-assisted-volume-snapshots', {'snapshot': {
+            'volume_id': OLD, 'create_info': {
+                'snapshot_id': SNAPSHOT, 'type': 'qcow2',
+                'new_file': 'snap-3'}}})
+        stop.wait()
+        self.assertEqual('snap-3', self.domain.chain('vdb')[0])
+        self.restart()
+        self.must_be_well()
+        self.must(self.told.of('update_snapshot_status') ==
+                  [(SNAPSHOT, 'creating')], WAITS, self.told.calls)
 
     @properties.held(stock=WAITS)
     def test_merged_while_down(self):
