@@ -16,6 +16,8 @@ nova-compute dies in mid block migration A -> B of a guest with a port and a
 volume, and starts again. Neutron, Cinder and Placement are real.
 """
 
+import signal
+
 from tests.lab import base
 from tests.lab import migration
 
@@ -27,15 +29,21 @@ class InterruptedMigration(migration.MigrationTestCase):
 
     # ---- steps
 
-    def restart(self):
-        """Kill nova-compute on A, and start it again."""
-        self.lab.kill_compute('host-a')
-        self.must_be_copied_by_libvirt(self.state('nova-compute is dead'))
+    def restart(self, signum=signal.SIGKILL):
+        """End nova-compute on A, and start it again."""
+        self.lab.kill_compute('host-a', signum)
+        self.must_be_copied_by_libvirt(self.state('nova-compute has ended'))
         self.lab.start_compute('host-a')
         self.wait_until_settled()
+
+    def wait_for_the_end_of_the_job(self):
+        """An abort takes some time, and stock Nova does not wait for it."""
+        source, destination = (self.lab.hosts[name]
+                               for name in ('host-a', 'host-b'))
         self.lab.wait_until(
-            lambda: not self.lab.hosts['host-b'].emulators(), self.server,
-            'has no QEMU on host-b')
+            lambda: not destination.emulators() and not
+            source.domains()[self.server].get('job'), self.server,
+            'has no job')
 
     def holders(self, state):
         """{consumer: hosts of which it holds something}, by Placement."""
@@ -72,6 +80,13 @@ class GuardedTestCase(InterruptedMigration):
         self.must_migrate_to('host-b')
 
     @base.in_ci(base.FULL)
+    def test_terminated(self):
+        self.begin()
+        self.restart(signal.SIGTERM)
+        self.must_be_as_before_the_migration()
+        self.must_migrate_to('host-b')
+
+    @base.in_ci(base.FULL)
     def test_killed_then_to_another_host(self):
         self.begin()
         self.restart()
@@ -90,6 +105,7 @@ class StockTestCase(InterruptedMigration):
         self.begin()
         self.must_have_taken_everything_twice(self.before)
         self.restart()
+        self.wait_for_the_end_of_the_job()
         state = self.state('after the restart')
         # the job is aborted, and nothing else is done about it
         self.assertEqual([('host-b', 'error')], state.statuses, state)
