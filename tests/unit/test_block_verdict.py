@@ -32,7 +32,7 @@ FOLDER = '/var/lib/nova/instances/snapshots'
 
 Type = libvirt_jobs.BlockJobType
 COPY = libvirt_jobs.BlockJob('vda', Type.COPY)
-SNAPSHOT = libvirt_jobs.BlockJob('vda', Type.COPY, FOLDER + '/tmp1/x.delta')
+SNAPSHOT = libvirt_jobs.BlockJob('vda', Type.COPY, FOLDER + '/made/x.delta')
 
 
 def seen(*jobs, **kwargs):
