@@ -90,8 +90,7 @@ SPAWNING = 'spawning'
 # of no claim but those of devices, which are in the database.
 _audited: typing.MutableSet = weakref.WeakSet()
 
-# {tracker: UUIDs of the instances that move to or from its host, and of those
-# whose move has ended since its last audit}
+# {tracker: what expected returns}
 _expected: typing.MutableMapping = weakref.WeakKeyDictionary()
 
 
@@ -100,13 +99,23 @@ def only_reports():
     return CONF.migration_guard.mode == 'report'
 
 
+def expected(tracker):
+    """The instances that move to or from a tracker's host.
+
+    :param tracker: the ``nova.compute.resource_tracker.ResourceTracker``
+    :returns: the set of their UUIDs, to be changed in place; with those whose
+        move has ended since the tracker's last audit
+    """
+    return _expected.setdefault(tracker, set())
+
+
 def expect(tracker, uuid):
     """Remember that an instance moves to or from a tracker's host.
 
     :param tracker: the ``nova.compute.resource_tracker.ResourceTracker``
     :param uuid: the instance's UUID
     """
-    _expected.setdefault(tracker, set()).add(uuid)
+    expected(tracker).add(uuid)
 
 
 def remember(tracker, instance, migration):
@@ -196,9 +205,9 @@ class Audit(object):
         known = {instance.uuid for instance in self._instances}
         listed = {migration.instance_uuid for migration in self._migrations}
         claims = dict(mdev_claims.of_driver(self._tracker.driver) or {})
-        expected = _expected.setdefault(self._tracker, set())
         lost = self._counted.union(
-            expected, claims, tracking.holders(self._tracker)) - known - listed
+            expected(self._tracker), claims,
+            tracking.holders(self._tracker)) - known - listed
         self._count_unshelved()
         found = [instance for instance in self._read_moving(known).values()
                  if instance.host == self._tracker.host]
@@ -210,7 +219,7 @@ class Audit(object):
                       if instance.uuid not in known | listed | lost]
         self._look_at(found)
         self._end_claims(claims)
-        expected.difference_update(known, lost - {
+        expected(self._tracker).difference_update(known, lost - {
             instance.uuid for instance in found
             if instance.task_state == facts.MIGRATING})
         _audited.add(self._tracker)

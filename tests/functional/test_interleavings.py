@@ -27,14 +27,14 @@ class SomeInterleavings(testcase.InterleavingsTestCase):
     @properties.guarded
     def test_nothing_is_free_that_is_held(self):
         for kind in (moves.LiveMigrationPinned, moves.Revert):
-            for result in self.explore(kind, replay=False):
+            for result in self.explore(kind, replays=0):
                 self.assertEqual({}, result.violations, str(result))
                 self.assertGreater(result.interleavings, 3, str(result))
 
     def test_stock_sets_free_what_is_held(self):
         """The explorer finds on stock Nova what is known to be there."""
         found = set()
-        for result in self.explore(moves.LiveMigrationPinned, replay=False):
+        for result in self.explore(moves.LiveMigrationPinned, replays=0):
             found.update(result.violations)
         self.assertEqual({judging.FREED_DEVICE, judging.FREED_CPU,
                           judging.NOT_COUNTED}, found)

@@ -18,19 +18,21 @@ class Result(object):
 
     :ivar steps: how many steps the move has for that host
     :ivar interleavings: how many were run
-    :ivar replayed: how many of them were run for real as well
+    :ivar distinct: how many outcomes they have that go on differently
+    :ivar replayed: how many of these were run for real as well
     :ivar violating: how many of them violate something
     :ivar violations: {what: in how many}
     :ivar differences: where a run for real was not as it was foreseen
     """
 
-    def __init__(self, move, host, guest, steps, interleavings, replayed,
-                 violations, differences):
+    def __init__(self, move, host, guest, steps, interleavings, distinct,
+                 replayed, violations, differences):
         self.move = move
         self.host = host
         self.guest = guest
         self.steps = steps
         self.interleavings = interleavings
+        self.distinct = distinct
         self.replayed = replayed
         self.violating = 0
         self.violations = violations

@@ -87,11 +87,12 @@ class InterleavingsTestCase(cloud.CloudTestCase):
 
     # ---- the three parts
 
-    def explore(self, kind, replay=True):
+    def explore(self, kind, replays=None):
         """Run the interleavings of a move with an audit of each host.
 
         :param kind: a subclass of :class:`~.moves.Move`
-        :param replay: whether to run each distinct outcome for real
+        :param replays: how many of the distinct outcomes of each host are
+            run for real, those that violate something first; None for all
         :returns: [:class:`~.results.Result`], one for each host
         """
         move = kind(self)
@@ -116,7 +117,7 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         recorded.close()
         self._must_hold_nothing_after(move)
         return [self._result(move, host, positions[host], kept[host],
-                             found[host], replay) for host in move.HOSTS]
+                             found[host], replays) for host in move.HOSTS]
 
     def _kept(self, move):
         """What the guest holds on each host when the move has ended."""
@@ -143,11 +144,11 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         return tracker.usage(tracker.take(self.processes[host].manager.rt),
                              host, uuid)
 
-    def _result(self, move, host, positions, kept, found, replay):
+    def _result(self, move, host, positions, kept, found, replays):
         result = results.Result(
             move=move.name, host=host, guest=' + '.join(move.GUEST),
-            steps=positions - 1, interleavings=len(found), replayed=0,
-            violations={}, differences=[])
+            steps=positions - 1, interleavings=len(found), distinct=0,
+            replayed=0, violations={}, differences=[])
         distinct = {}
         for outcome, violations in found:
             for name in violations:
@@ -155,7 +156,9 @@ class InterleavingsTestCase(cloud.CloudTestCase):
             result.count(violations)
             key = (outcome.reads[-1][1], outcome.after, outcome.error)
             distinct.setdefault(key, (outcome, violations))
-        for outcome, violations in distinct.values() if replay else ():
+        result.distinct = len(distinct)
+        for outcome, violations in sorted(
+                distinct.values(), key=lambda pair: not pair[1])[:replays]:
             result.replayed += 1
             self._replay(move, host, kept, outcome, violations, result)
         return result

@@ -16,11 +16,15 @@ import collections
 import copy
 
 from nova import objects
+from nova_migration_guard import resource_guard
 
 #: What an audit changes of a tracker. The rest is shared with the driver and
 #: with Placement.
 _NAMES = ('compute_nodes', 'stats', 'tracked_instances', 'tracked_migrations',
           'is_bfv', 'assigned_resources', 'pci_tracker')
+
+#: What the guard has in memory besides, in a copy.
+_EXPECTED = 'expected by the guard'
 
 #: devices: addresses of the functions that an instance has, by a claim or for
 #: good; free: addresses of the functions that can be given away; cpus: those
@@ -52,14 +56,20 @@ def copied(memory):
 
 
 def take(tracker):
-    """Copy what a tracker has in memory."""
-    return copied({name: getattr(tracker, name) for name in _NAMES})
+    """Copy what a tracker, and the guard for it, has in memory."""
+    memory = {name: getattr(tracker, name) for name in _NAMES}
+    memory[_EXPECTED] = resource_guard.expected(tracker)
+    return copied(memory)
 
 
 def swap(tracker, memory):
     """Give a tracker another memory, and return the one that it had."""
     before = {name: getattr(tracker, name) for name in _NAMES}
-    vars(tracker).update(memory)
+    expected = resource_guard.expected(tracker)
+    before[_EXPECTED] = set(expected)
+    expected.clear()
+    expected.update(memory[_EXPECTED])
+    vars(tracker).update((name, memory[name]) for name in _NAMES)
     return before
 
 

@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One resource audit of a host, by the number of its instances.
+
+``NMG_SIZES`` and ``NMG_ROUNDS`` say otherwise how many instances there are,
+and how often each audit is run.
+"""
+
+import os
+from unittest import mock
+
+from oslo_utils import uuidutils
+
+from nova.compute import resource_tracker
+from nova import context as nova_context
+from nova import objects
+
+from tests.benchmarks import measuring
+from tests.functional import cloud
+from tests.functional.interleavings import database
+from tests.functional import properties
+from tests.functional import queries
+
+SIZES = [int(size) for size in
+         os.environ.get('NMG_SIZES', '0 100 1000').split()]
+ROUNDS = int(os.environ.get('NMG_ROUNDS', '15'))
+
+#: The functions that the guard wraps for an audit.
+WRAPPED = ('_update_usage_from_instances', '_update_usage_from_migrations',
+           '_update_usage_from_migration')
+
+#: What the guard may cost where nothing moves.
+QUERIES = 1
+
+
+class Audits(cloud.CloudTestCase):
+
+    def setUp(self):
+        super(Audits, self).setUp()
+        self.start_host('host-a')
+        self.queries = self.useFixture(queries.Queries(
+            database.cell_manager(self)))
+        self.tracker = self.processes['host-a'].manager.rt
+
+    def _add(self, count):
+        """Write instances of the host down; no guest runs."""
+        cell = self.cell_mappings['cell1']
+        flavor = objects.Flavor.get_by_name(
+            nova_context.get_admin_context(), 'm1.tiny')
+        with nova_context.target_cell(
+                nova_context.get_admin_context(), cell) as context:
+            for _ in range(count):
+                objects.Instance(
+                    context, uuid=uuidutils.generate_uuid(), host='host-a',
+                    node='host-a', flavor=flavor, vm_state='active',
+                    task_state=None, project_id='project', user_id='user',
+                    memory_mb=flavor.memory_mb, vcpus=flavor.vcpus,
+                    root_gb=flavor.root_gb, ephemeral_gb=0,
+                    instance_type_id=flavor.id, system_metadata={},
+                    numa_topology=None, old_flavor=None, new_flavor=None,
+                ).create()
+
+    def _guarded(self):
+        self.tracker.update_available_resource(
+            nova_context.get_admin_context(), 'host-a')
+
+    def _stock(self):
+        """The same without the guard's wrappers."""
+        owner = resource_tracker.ResourceTracker
+        patches = [mock.patch.object(owner, name,
+                                     vars(owner)[name].__wrapped__)
+                   for name in WRAPPED]
+        for patch in patches:
+            patch.start()
+        try:
+            self._guarded()
+        finally:
+            for patch in patches:
+                patch.stop()
+
+    @properties.guarded
+    def test_audit(self):
+        there = 0
+        for size in SIZES:
+            self._add(size - there)
+            there = size
+            # neither is the first to meet these instances
+            self._stock()
+            counts = {}
+            for name, run in (('stock', self._stock),
+                              ('guarded', self._guarded)):
+                run()
+                queries_, _, statements = self.queries.of_last('host-a')
+                counts[name + ' queries'] = queries_
+                counts[name + ' statements'] = statements
+            self.assertEqual(size, len(self.tracker.tracked_instances))
+            measuring.write('audit', size=size, **dict(
+                measuring.summary(measuring.turn_about(
+                    self._stock, self._guarded, ROUNDS)), **counts))
+            self.assertLessEqual(
+                counts['guarded queries'] - counts['stock queries'], QUERIES)

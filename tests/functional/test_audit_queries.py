@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the resource guard costs in queries: counted, at its bounds."""
+
+from nova.compute import manager
+from nova.virt.libvirt import driver
+
+from tests.functional.interleavings import database
+from tests.functional import properties
+from tests.functional import queries
+from tests.functional import races
+from tests.functional import releases
+from tests.functional import test_evacuation_races_audit as arrival
+
+
+class QueriesOfAudits(arrival.ArrivalTestCase):
+    """With the guard, and with its option off, which is stock Nova."""
+
+    def setUp(self):
+        super(QueriesOfAudits, self).setUp()
+        self.queries = self.useFixture(queries.Queries(
+            database.cell_manager(self)))
+        self.queries.watch_guard()
+
+    def _start_hosts(self):
+        releases.let_devices_migrate_live(self)
+        for host in ('host-a', 'host-b'):
+            self.start_host(host, releases.pci_devices(1, 4))
+
+    def _queries(self, host, guarded=True):
+        """Audit a host, and count."""
+        self.flags(resource_guard=guarded, group='migration_guard')
+        self.audit(host)
+        self.flags(resource_guard=True, group='migration_guard')
+        return self.queries.of_last(host)[0]
+
+    def _extra(self, host):
+        guarded = self._queries(host)
+        return guarded - self._queries(host, guarded=False)
+
+    @properties.guarded
+    def test_nothing_changes(self):
+        self.assertEqual(0, self._extra('host-a'))
+        server = self.boot('host-a')
+        self.boot('host-a')
+        self.assertEqual(0, self._extra('host-a'))
+        # one that is moving is on the list of the migrations: what the guard
+        # reads of it, Nova need not
+        job = self.begin_migration(server, 'host-b')
+        # the first audit that meets it asks whether it boots from a volume
+        self.audit('host-b')
+        for host in ('host-a', 'host-b'):
+            self.assertEqual(0, self._extra(host))
+        job.complete()
+        self._wait_for_arrival(server)
+        # A has counted one that is gone, and looks what came of it, once
+        self.assertEqual(1, self._extra('host-a'))
+        self.assertEqual(0, self._extra('host-a'))
+        self.assertEqual(0, self._extra('host-b'))
+        self.delete(server)
+        self.assertEqual(0, self._extra('host-b'))
+
+    @properties.guarded
+    def test_first_audit_of_a_process(self):
+        self.boot('host-a')
+        self.restart_compute('host-a')
+        guarded = self.queries.of_last('host-a')
+        self.assertEqual(1, guarded[1])
+        self.flags(resource_guard=False, group='migration_guard')
+        self.restart_compute('host-a')
+        self.assertEqual(1, guarded[0] - self.queries.of_last('host-a')[0])
+
+    @properties.guarded
+    def test_one_arrives(self):
+        counts = []
+        for guarded in (False, True):
+            self.flags(resource_guard=guarded, group='migration_guard')
+            server = self.boot('host-a')
+            audit = self._race(server, driver.LibvirtDriver,
+                               'post_live_migration_at_destination')
+            self.begin_migration(server, 'host-b').complete()
+            self._wait_for_arrival(server)
+            audit.end()
+            self.assertTrue(audit.between)
+            counts.append(self.queries.of_last('host-b')[0])
+            self.delete(server)
+        self.assertEqual(1, counts[1] - counts[0])
+
+    @properties.guarded
+    def test_one_is_arriving(self):
+        server = self.boot('host-a', networks=[
+            {'port': self.create_sriov_port(1)}])
+        found = []
+
+        def audit(compute_manager):
+            self.assertIsNone(self.migrations(server)[-1].dest_node)
+            self.audit('host-b')
+            found.append(self.queries.of_last('host-b')[1])
+        self.useFixture(races.CallAfter(
+            manager.ComputeManager, 'check_can_live_migrate_destination',
+            audit))
+        self.begin_migration(server, 'host-b').complete()
+        self._wait_for_arrival(server)
+        self.assertEqual([2], found)
+
+    @properties.guarded
+    def test_two_are_returning(self):
+        flavor = self.create_flavor({'pci_passthrough:alias': 'vf:1'})
+        servers = [self.boot('host-a', flavor=flavor) for _ in range(2)]
+        for server in servers:
+            self.act(server, 'migrate')
+            self.wait_for_server(server,
+                                 lambda s: s['status'] == 'VERIFY_RESIZE')
+        begun, found = [], []
+
+        def audit(compute_manager):
+            begun.append(None)
+            self.wait_until(lambda: len(begun) == 2, 'both are reverted')
+            if not found:
+                found.append(None)
+                self.audit('host-a')
+                found[0] = self.queries.of_last('host-a')[1]
+            else:
+                self.wait_until(lambda: found[0] is not None, 'the audit')
+        self.useFixture(races.CallBefore(
+            manager.ComputeManager, 'finish_revert_resize', audit))
+        for server in servers:
+            self.act(server, 'revertResize')
+        for server in servers:
+            self.wait_until(
+                lambda: self.nova_says(server) == ('active', None, 'host-a'),
+                lambda: self.nova_says(server))
+        self.assertEqual([2], found)
+        self.assertEqual(2, len([
+            state for state, _ in self.devices('host-a').values()
+            if state == 'allocated']))
