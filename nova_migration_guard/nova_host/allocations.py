@@ -80,6 +80,30 @@ class Allocations(object):
             raise plans.Unsettled('Placement did not give the allocation on '
                                   'this host back to the instance')
 
+    def leave(self, context, instance, host):
+        """Take away what an instance has on a host where it will not go.
+
+        The conductor adds the destination's allocation to those that an
+        instance has. Where it is not where the instance is, as with the
+        second of two migrations, it moves none to the migration.
+
+        :param context: a request context
+        :param instance: a ``nova.objects.Instance``
+        :param host: the other host's name
+        :raises nova_migration_guard.nova_host.plan.Unsettled: when Placement
+            does not do it
+        :raises Exception: when Placement does not answer
+        """
+        for node in objects.ComputeNodeList.get_all_by_host(context, host):
+            if node.uuid not in self.of(context, instance.uuid):
+                continue
+            client = self._manager.reportclient
+            client.remove_provider_tree_from_instance_allocation(
+                context, instance.uuid, node.uuid)
+            if node.uuid in self.of(context, instance.uuid):
+                raise plans.Unsettled('Placement did not take the allocation '
+                                      'on %s away from the instance' % host)
+
     def take_back(self, context, instance, migrations):
         """Give an instance its allocation on this host, and no other.
 

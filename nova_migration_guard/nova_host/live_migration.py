@@ -26,6 +26,7 @@ from nova import context as nova_context
 from nova import exception
 from nova.network import model as network_model
 from nova import objects
+from nova.objects import migrate_data as migrate_data_obj
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
@@ -97,6 +98,7 @@ class LiveMigrations(object):
         for host, migration in elsewhere.items():
             self._manager.network_api.setup_networks_on_host(
                 context, instance, host=host, teardown=True)
+            self._allocations.leave(context, instance, host)
             if migration.status in facts.BEFORE_LIBVIRT:
                 continue
             data = self._plans.migrate_data(context, instance, host)
@@ -175,6 +177,12 @@ class LiveMigrations(object):
             # 24.2.1: leave volumes and interfaces alone. They are settled
             # by now, and Nova would drop errors with them.
             kwargs['pre_live_migration'] = True
+        else:
+            # the driver would attach the interfaces again that it counts as
+            # missing, and to 21.x it counts none of a device's
+            plan.migrate_data.vifs = [
+                migrate_data_obj.VIFMigrateData(port_id=vif.port_id)
+                for vif in plan.migrate_data.vifs]
         try:
             method(context, instance, plan.destination, plan.migrate_data,
                    **kwargs)
@@ -275,9 +283,11 @@ class LiveMigrations(object):
         :raises Exception: what Nova raises
         """
         context = nova_context.get_admin_context()
-        if migration.dest_compute not in kept:
+        host = migration.dest_compute
+        if host not in kept:
             self._manager.network_api.setup_networks_on_host(
-                context, instance, host=migration.dest_compute, teardown=True)
+                context, instance, host=host, teardown=True)
+            self._allocations.leave(context, instance, host)
         if self._allocations.of(context, migration.uuid):
             # what the instance had before the conductor took it
             self._allocations.give_to(context, instance, migration)

@@ -68,16 +68,17 @@ class World(object):
         return threading.get_ident() == self._test_thread
 
     def wait_for_end(self, what):
-        """Block until the test ends, or until a predicate is true."""
-        self.wait_for(lambda: False, what)
+        """Block until the test ends."""
+        # there can be many that wait for nothing else
+        self.wait_for(lambda: False, what, interval=0.5)
 
-    def wait_for(self, predicate, what):
+    def wait_for(self, predicate, what, interval=0.02):
         """Block until a predicate is true or the test ends."""
         token = object()
         self.blocked.add(token)
         try:
             waiting.wait_until(lambda: self.over or predicate(), what,
-                               timeout=900, interval=0.02)
+                               timeout=900, interval=interval)
         finally:
             self.blocked.discard(token)
 

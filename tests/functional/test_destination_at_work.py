@@ -22,7 +22,6 @@ from tests.functional import properties
 from tests.functional import settlement
 
 LEFT_BEHIND = settlement.LEFT_BEHIND
-NOT_FINISHED = 'the migration was not finished'
 
 
 @properties.twice
@@ -60,14 +59,15 @@ class DestinationAtWork(settlement.SettlementTestCase):
         self.must_be_as_before()
         self.must_live_on()
 
-    @properties.held(stock=NOT_FINISHED)
+    @properties.held(stock=LEFT_BEHIND)
     def test_it_takes_over(self):
         job = self.begin_migration(self.server, 'host-b')
         stop = self.stop_at('host-b', driver.LibvirtDriver,
                             'post_live_migration_at_destination')
         job.complete()
         self._restart_during(stop)
-        self.must(self.nova_says(self.server).host == 'host-b', NOT_FINISHED,
+        # stock Nova starts with another state on some releases
+        self.must(self.nova_says(self.server).host == 'host-b', LEFT_BEHIND,
                   self.nova_says(self.server))
         self.must_be_on('host-b')
         self.must_migrate_to('host-c')

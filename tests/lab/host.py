@@ -238,7 +238,7 @@ class ComputeHost(object):
         Behind what the guest writes to itself, so that what was written since
         the disk was made takes long to copy.
         """
-        self.machine.run('qemu-io', '-f', 'qcow2', '-c', 'write 128M %dM' %
+        self.machine.run('qemu-io', '-f', 'raw', '-c', 'write 128M %dM' %
                          mebibytes, str(self.instances / uuid / 'disk'))
 
     def _monitor(self, name, command, **arguments):
