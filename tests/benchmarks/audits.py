@@ -55,6 +55,9 @@ class Audits(cloud.CloudTestCase):
     def _add(self, count):
         """Write instances of the host down; no guest runs."""
         cell = self.cell_mappings['cell1']
+        node = {}
+        if 'compute_id' in objects.Instance.fields:
+            node['compute_id'] = self.tracker.compute_nodes['host-a'].id
         flavor = objects.Flavor.get_by_name(
             nova_context.get_admin_context(), 'm1.tiny')
         with nova_context.target_cell(
@@ -68,7 +71,7 @@ class Audits(cloud.CloudTestCase):
                     root_gb=flavor.root_gb, ephemeral_gb=0,
                     instance_type_id=flavor.id, system_metadata={},
                     numa_topology=None, old_flavor=None, new_flavor=None,
-                ).create()
+                    **node).create()
 
     def _guarded(self):
         self.tracker.update_available_resource(
@@ -94,14 +97,16 @@ class Audits(cloud.CloudTestCase):
         for size in SIZES:
             self._add(size - there)
             there = size
-            # neither is the first to meet these instances
+            # neither is the first to meet these instances, or saves what
+            # they have changed
             self._stock()
+            self._guarded()
             counts = {}
             for name, run in (('stock', self._stock),
                               ('guarded', self._guarded)):
                 run()
                 queries_, _, statements = self.queries.of_last('host-a')
-                counts[name + ' queries'] = queries_
+                counts[name + ' queries'] = len(queries_)
                 counts[name + ' statements'] = statements
             self.assertEqual(size, len(self.tracker.tracked_instances))
             measuring.write('audit', size=size, **dict(

@@ -226,6 +226,10 @@ class CloudTestCase(operations.Operations, views.Views,
             releases.register_pci_devices(self, pci_info)
         return self.start_compute(host)
 
+    def cell_of(self, host):
+        """What ``start_service`` is told of a host's cell, if anything."""
+        return {}
+
     def start_hosts(self, *hosts):
         for host in hosts:
             self.start_host(host)
@@ -243,7 +247,8 @@ class CloudTestCase(operations.Operations, views.Views,
         self.connections.starting = compute
         try:
             with releases.host_identity(host):
-                compute.service = self.start_service('compute', host=host)
+                compute.service = self.start_service(
+                    'compute', host=host, **self.cell_of(host))
                 # what has not asked for its connection or its identity yet
                 if hasattr(compute.manager.driver._host, 'get_node_uuid'):
                     compute.manager.driver._host.get_node_uuid()

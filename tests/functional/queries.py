@@ -36,8 +36,8 @@ class Queries(fixtures.Fixture):
     def __init__(self, manager):
         super(Queries, self).__init__()
         self._manager = manager
-        #: [(host, queries, those that the guard made, statements)], one for
-        #: each audit that has ended
+        #: [(host, functions that were called, how many of them the guard
+        #: called, statements)], one for each audit that has ended
         self.audits = []
         self._counted = threading.local()
 
@@ -76,7 +76,7 @@ class Queries(fixtures.Fixture):
             counted = vars(self._counted)
             if not counted.get('counts') or counted['inside']:
                 return function(*args, **kwargs)
-            counted['queries'] += 1
+            counted['queries'].append(function.__name__)
             counted['inside'] = True
             try:
                 return function(*args, **kwargs)
@@ -91,7 +91,7 @@ class Queries(fixtures.Fixture):
 
     def _audit(self, tracker, run):
         counted = vars(self._counted)
-        counted.update(counts=True, inside=False, queries=0, guard=0,
+        counted.update(counts=True, inside=False, queries=[], guard=0,
                        statements=0)
         try:
             return run()
@@ -102,12 +102,12 @@ class Queries(fixtures.Fixture):
 
     def _guard(self, audit, run):
         counted = vars(self._counted)
-        before = counted['queries']
+        before = len(counted['queries'])
         try:
             return run()
         finally:
-            counted['guard'] += counted['queries'] - before
+            counted['guard'] += len(counted['queries']) - before
 
     def of_last(self, host):
-        """(queries, the guard's, statements) of a host's last audit."""
+        """(functions, the guard's calls, statements) of the last audit."""
         return [found[1:] for found in self.audits if found[0] == host][-1]

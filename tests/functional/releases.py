@@ -426,6 +426,11 @@ def let_devices_migrate_live(test):
             for value in CONF.pci[name]]})
 
 
+def resizes_across_cells():
+    """Whether a server can be resized to a host of another cell (21)."""
+    return VERSION >= (21,)
+
+
 def use_new_libvirt(test):
     """Let hosts have a libvirt and a QEMU of 2024."""
     for name, number in (('FAKE_LIBVIRT_VERSION', 10000000),

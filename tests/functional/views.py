@@ -27,9 +27,17 @@ NovaSays = collections.namedtuple('NovaSays', 'vm_state task_state host')
 class Views(object):
     """A part of :class:`~tests.functional.cloud.CloudTestCase`."""
 
+    def context_of(self, server):
+        """A request context that reads from the server's cell."""
+        return context.get_admin_context()
+
+    def context_on(self, host):
+        """A request context that reads from a host's cell."""
+        return context.get_admin_context()
+
     def instance(self, server):
         return objects.Instance.get_by_uuid(
-            context.get_admin_context(), server['id'])
+            self.context_of(server), server['id'])
 
     def nova_says(self, server):
         """Nova's picture of a server, from its database."""
@@ -46,7 +54,7 @@ class Views(object):
     def migrations(self, server):
         """A server's migration records, the oldest first."""
         return sorted(objects.MigrationList.get_by_filters(
-            context.get_admin_context(), {'instance_uuid': server['id']}),
+            self.context_of(server), {'instance_uuid': server['id']}),
             key=lambda migration: migration.id)
 
     def migration_statuses(self, server):
@@ -73,7 +81,7 @@ class Views(object):
 
         What Nova's database says.
         """
-        ctxt = context.get_admin_context()
+        ctxt = self.context_on(host)
         node = objects.ComputeNode.get_first_node_by_host_for_old_compat(
             ctxt, host)
         return {device.address: (device.status, device.instance_uuid)

@@ -116,10 +116,10 @@ def _raw(engine):
                         connection.connection)
 
 
-def cell_manager(test):
-    """The transaction manager of the cell that the hosts of a test are in."""
+def cell_manager(test, cell='cell1'):
+    """The transaction manager of a cell; that of all hosts in most tests."""
     with nova_context.target_cell(nova_context.get_admin_context(),
-                                  test.cell_mappings['cell1']) as targeted:
+                                  test.cell_mappings[cell]) as targeted:
         return targeted.db_connection
 
 

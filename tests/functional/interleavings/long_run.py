@@ -24,10 +24,11 @@ import os
 
 from tests.functional.interleavings import moves
 from tests.functional.interleavings import testcase
+from tests.functional.interleavings import two_cells
 from tests.functional import releases
 
 
-class EveryInterleaving(testcase.InterleavingsTestCase):
+class _Explored(object):
     """Guarded, nothing is violated; on stock, what is known to be."""
 
     GUARD = os.environ.get('NMG_GUARD', 'on') == 'on'
@@ -58,13 +59,25 @@ class EveryInterleaving(testcase.InterleavingsTestCase):
                     guard=self.guard)) + '\n')
 
 
-def _add_tests():
-    for kind in moves.MOVES:
+class EveryInterleaving(_Explored, testcase.InterleavingsTestCase):
+    """Of the moves in one cell."""
+
+
+class EveryInterleavingOfTwoCells(_Explored, two_cells.TwoCellsTestCase):
+    """Of the moves from one cell to another, on copies."""
+
+    REPLAYS = 0
+
+
+def _add_tests(cls, kinds):
+    for kind in kinds:
         def test(self, kind=kind):
             self._test(kind)
-        test.__name__ = 'test_' + kind.NAME.replace(',', '').replace(' ', '_')
+        test.__name__ = 'test_' + kind.NAME.replace(',', '').replace(
+            ' ', '_').replace('-', '_')
         test.__doc__ = kind.NAME
-        setattr(EveryInterleaving, test.__name__, test)
+        setattr(cls, test.__name__, test)
 
 
-_add_tests()
+_add_tests(EveryInterleaving, moves.MOVES)
+_add_tests(EveryInterleavingOfTwoCells, moves.CROSS_CELL_MOVES)

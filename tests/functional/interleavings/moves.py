@@ -238,13 +238,17 @@ class Resize(ColdMigration):
 
 
 class _Resized(Move):
-    """A move of a guest that was migrated, A to B."""
+    """A move of a guest that was migrated or resized, A to B."""
+
+    def move(self):
+        self.cloud.act(self.server, 'migrate')
 
     def prepare(self):
         super(_Resized, self).prepare()
-        self.cloud.act(self.server, 'migrate')
+        self.move()
         self.cloud.wait_until(lambda: self._is('resized', B, 'finished'),
-                              'the guest is migrated')
+                              lambda: 'the guest is migrated: %s' % (
+                                  self.cloud.nova_says(self.server),))
 
 
 class Confirm(_Resized):
@@ -298,6 +302,43 @@ class Unshelve(Move):
         self.cloud.enable_service(A, True)
         super(Unshelve, self).clean_up()
 
+
+class CrossCellResize(Resize):
+    NAME = 'cross-cell resize'
+    # Nova finds no device for a port in the other cell
+    GUEST = (ALIAS, CPU)
+
+    @staticmethod
+    def exists():
+        return releases.resizes_across_cells()
+
+
+class _AcrossCells(object):
+    """Of a guest that was resized, to a host in another cell."""
+
+    GUEST = CrossCellResize.GUEST
+    exists = CrossCellResize.exists
+
+    def move(self):
+        self.cloud.act(self.server, 'resize', {
+            'flavorRef': self.cloud.flavor_of(self.GUEST, ram=1024)})
+
+
+class CrossCellConfirm(_AcrossCells, Confirm):
+    NAME = 'cross-cell confirm'
+
+
+class CrossCellRevert(_AcrossCells, Revert):
+    NAME = 'cross-cell revert'
+
+    @staticmethod
+    def violates_on_stock():
+        return False
+
+
+#: Those between two cells, which need a test case of their own.
+CROSS_CELL_MOVES = [move for move in (
+    CrossCellResize, CrossCellConfirm, CrossCellRevert) if move.exists()]
 
 MOVES = [move for move in (
     Evacuation, LiveMigration, LiveMigrationShared, LiveMigrationAlias,

@@ -80,7 +80,7 @@ class Recording(object):
             return
         self.positions[host].append(Position(
             picture=steps.pictures[host],
-            copy=database.Copy(steps.manager),
+            copy=database.Copy(steps.managers[host]),
             asked=steps.asked[host],
             memory=(None if steps.held[host] else tracker.take(
                 self._cloud.processes[host].manager.rt)),

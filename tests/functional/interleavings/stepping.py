@@ -40,7 +40,9 @@ class Steps(fixtures.Fixture):
     def __init__(self, cloud, hosts):
         super(Steps, self).__init__()
         self._hosts = hosts
-        self.manager = database.cell_manager(cloud)
+        #: {host: the transaction manager of its cell}
+        self.managers = {host: database.cell_manager(cloud, cloud.CELLS[host])
+                         for host in hosts}
         #: the UUID of the instance that moves
         self.uuid = None
         #: called with a host, or None
@@ -86,10 +88,12 @@ class Steps(fixtures.Fixture):
     def _look(self):
         """Take the pictures, and return the hosts whose have changed."""
         def look():
-            context = nova_context.get_admin_context()
-            context.db_connection = self.manager
-            return {host: picture.of(context, host, self.uuid)
-                    for host in self._hosts}
+            found = {}
+            for host in self._hosts:
+                context = nova_context.get_admin_context()
+                context.db_connection = self.managers[host]
+                found[host] = picture.of(context, host, self.uuid)
+            return found
         before = self.pictures
         self.pictures = self.calls.unseen(look)
         return [host for host in self._hosts

@@ -12,8 +12,6 @@
 
 """All interleavings of one move, in one cloud."""
 
-from nova import context as nova_context
-
 from tests.functional import cloud
 from tests.functional.interleavings import exploring
 from tests.functional.interleavings import judging
@@ -33,6 +31,9 @@ class InterleavingsTestCase(cloud.CloudTestCase):
     it is deleted and the hosts are audited; a test sees to that after each
     move. So moves follow one another in one cloud.
     """
+
+    #: {host: the name of its cell}
+    CELLS = {moves.A: 'cell1', moves.B: 'cell1'}
 
     def setUp(self):
         super(InterleavingsTestCase, self).setUp()
@@ -81,7 +82,7 @@ class InterleavingsTestCase(cloud.CloudTestCase):
         """
         seen = self.logged().count('Error updating resources')
         self.processes[host].manager.update_available_resource(
-            nova_context.get_admin_context())
+            self.context_on(host))
         if self.logged().count('Error updating resources') != seen:
             raise AssertionError('the audit of %s ended by an error' % host)
 
