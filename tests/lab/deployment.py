@@ -56,6 +56,8 @@ KEPT = ('bandwidth', 'compute_options', 'guard', 'virt_type')
 #: Microversion 2.79 is Train's last one.
 NOVA_VERSION = 'compute 2.79'
 PLACEMENT_VERSION = 'placement 1.31'
+#: Train's nova-api ends every request with 500 there.
+FULL_FROM = (21, 0)
 #: How many folders of logs are kept of each release.
 LOGS_KEPT = 5
 
@@ -171,6 +173,9 @@ class Deployment(object):
     def _check(self):
         if os.geteuid():
             raise CannotRun('the lab needs root: it makes namespaces')
+        if self.full and self.settings.version < FULL_FROM:
+            raise CannotRun('nova %s does not run with the services of the '
+                            'full form' % self.settings.release)
         path = '/usr/sbin:/sbin:' + os.environ['PATH']
         programs = dict(PROGRAMS, **(full.PROGRAMS if self.full else {}))
         missing = [package for program, package in sorted(programs.items())

@@ -65,6 +65,7 @@ SCENARIOS = collections.OrderedDict((item.name, item) for item in _ALL)
 VERDICTS = {
     'LOST DISK': 'Nova deleted the last complete disk that it knew of.',
     'TWO QEMUS': 'the guest runs twice, on disks that drift apart.',
+    'LEFT BEHIND': 'the migration is over, and what it took is still taken.',
     'VF GIVEN TWICE': 'two guests hold one SR-IOV virtual function.',
     'SAFE': 'nothing is lost, nothing runs twice, nothing is given twice.',
 }

@@ -22,12 +22,14 @@ import sys
 
 from tests.lab import clients
 from tests.lab import lab as labs
+from tests.lab import leftovers
 from tests.lab import settings
 from tests.lab import waiting
 from tests.replay import recorder as recorders
 
 LOST_DISK = 'LOST DISK'
 TWO_QEMUS = 'TWO QEMUS'
+LEFT_BEHIND = 'LEFT BEHIND'
 SAFE = 'SAFE'
 
 OPERATOR = 'operator'
@@ -37,6 +39,8 @@ LIBVIRT = 'libvirt'
 SLACK = 3
 #: Seconds that an operator waits before the next request.
 PATIENCE = 60
+#: Seconds in which what is not needed any more goes.
+CLEAN_UP = 20
 
 
 def nova_compute(host):
@@ -57,6 +61,8 @@ class Scenario(object):
         self.server = None
         self._ran_twice = False
         self._newest_tick = 0
+        # hosts whose disk is a copy that was not seen to be whole
+        self._copies = set()
 
     def play(self):
         """Play it to the end."""
@@ -66,13 +72,24 @@ class Scenario(object):
 
     def event(self, actor, text):
         """Something has happened: write it down with what is true now."""
+        state = self._look()
+        self._recorder.event(actor, text, nova=self._nova(state), hosts={
+            name: self._host(name, host, state)
+            for name, host in state.hosts.items()})
+        return state
+
+    def _look(self):
+        """See what is true, and keep what matters later."""
         state = self.lab.observe(self.server)
         self._ran_twice |= len(state.running_on) > 1
         self._newest_tick = max([self._newest_tick] + [
             host.console or 0 for host in state.hosts.values()])
-        self._recorder.event(actor, text, nova=self._nova(state), hosts={
-            name: self._host(name, host, state)
-            for name, host in state.hosts.items()})
+        copied = any(host.has_job for host in state.hosts.values())
+        for name, host in state.hosts.items():
+            if host.ticks:
+                self._copies.discard(name)
+            elif copied and host.emulators:
+                self._copies.add(name)
         return state
 
     @staticmethod
@@ -98,7 +115,7 @@ class Scenario(object):
         if host.has_job:
             said.append(self._job(name, host, state))
         if host.disk is not None:
-            said.append('disk complete' if self._is_complete(host) else
+            said.append('disk complete' if self._is_complete(name, host) else
                         'disk partial')
         said += ['binding ' + port.bindings[name] for port in state.ports
                  if name in port.bindings]
@@ -119,19 +136,25 @@ class Scenario(object):
             targets[0] if targets else state.migrations[-1].dest,
             ' %d %%' % percent[0] if percent else '')
 
-    def _is_complete(self, host):
-        return host.disk >= self._newest_tick - SLACK
+    def _is_complete(self, name, host):
+        return (name not in self._copies and
+                host.disk >= self._newest_tick - SLACK)
 
     # ---- what it comes to
 
     def verdict(self):
         """Judge what is there."""
-        state = self.lab.observe(self.server)
-        if self._ran_twice or len(state.running_on) > 1:
+        # other hosts clean up when they are told to
+        self._wait(lambda: not leftovers.of(self._look()), CLEAN_UP)
+        state = self._look()
+        if self._ran_twice:
             return TWO_QEMUS
-        disk = state.hosts[state.server.host]
-        if disk.disk is None or not self._is_complete(disk):
+        name = state.server.host
+        disk = state.hosts[name]
+        if disk.disk is None or not self._is_complete(name, disk):
             return LOST_DISK
+        if leftovers.of(state):
+            return LEFT_BEHIND
         return SAFE
 
     # ---- steps that several stories share

@@ -60,6 +60,7 @@ class CatalogTestCase(testtools.TestCase):
 
     def test_every_verdict_has_a_meaning(self):
         texts = _texts(_tree('scenarios.py'))
+        texts.update(_texts(_tree('on_lab.py')))
         verdicts = {text for text in texts.values() if text.isupper()}
         self.assertIn('SAFE', verdicts)
         self.assertEqual(verdicts, set(catalog.VERDICTS))
@@ -71,7 +72,8 @@ class CatalogTestCase(testtools.TestCase):
                    if item.lab))
 
     def test_every_verdict_on_the_lab_has_a_meaning(self):
-        for verdict in (on_lab.LOST_DISK, on_lab.TWO_QEMUS, on_lab.SAFE):
+        for verdict in (on_lab.LOST_DISK, on_lab.TWO_QEMUS,
+                        on_lab.LEFT_BEHIND, on_lab.SAFE):
             self.assertNotEqual('', catalog.meaning(verdict))
 
     def test_unknown(self):
