@@ -80,7 +80,6 @@ class GuardedTestCase(MemoryPhase):
 
     guard = True
 
-    @base.in_ci(base.FULL)
     def test_killed(self):
         self.begin_and_cut()
         self.lab.wait_for_compute('host-a')

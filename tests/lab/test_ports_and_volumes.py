@@ -79,7 +79,6 @@ class GuardedTestCase(InterruptedMigration):
         self.must_be_as_before_the_migration()
         self.must_migrate_to('host-b')
 
-    @base.in_ci(base.FULL)
     def test_terminated(self):
         self.begin()
         self.restart(signal.SIGTERM)
