@@ -317,9 +317,8 @@ class LiveMigrations(object):
         plan = self._plans.plan(context, instance, entry, migrations,
                                 destination)
         self._leave_others(context, instance, destination, migrations)
-        plan.migrate_data.migration = (
-            self._allocations.holding(context, instance, migrations) or
-            self._of_plan(plan, entry, migrations))
+        # Nova gives it the end; what others hold is taken from them below
+        plan.migrate_data.migration = self._of_plan(plan, entry, migrations)
         with self._ending(instance):
             self._manager._post_live_migration(
                 context, instance, plan.destination, plan.block_migration,
