@@ -74,8 +74,8 @@ the mediated devices that are claimed for one over a restart of nova-compute.
         help="""
 The folder in which the guard writes down what is needed to finish or to undo
 an interrupted live migration, and what is claimed for arriving guests, in a
-folder of this host's name. The files can hold credentials of volumes, and are for nova-compute's user only. The folder
-must outlive a restart of the host.
+folder of this host's name. The files can hold credentials of volumes, and are
+for nova-compute's user only. The folder must outlive a restart of the host.
 """),
     cfg.BoolOpt(
         'journal_required',
