@@ -65,16 +65,17 @@ Look after live migrations that an earlier nova-compute left unfinished.
         'resource_guard',
         default=True,
         help="""
-Keep the resource audit from missing an instance that arrives during it.
+Keep the resource audit from missing an instance that arrives during it, and
+the mediated devices that are claimed for one over a restart of nova-compute.
 """),
     cfg.StrOpt(
         'journal_dir',
         default='$state_path/migration-guard',
         help="""
 The folder in which the guard writes down what is needed to finish or to undo
-an interrupted live migration, in a folder of this host's name. The files can
-hold credentials of volumes, and are for nova-compute's user only. The folder
-must outlive a restart of the host.
+an interrupted live migration, and what is claimed for arriving guests, in a
+folder of this host's name. The files can hold credentials of volumes, and are
+for nova-compute's user only. The folder must outlive a restart of the host.
 """),
     cfg.BoolOpt(
         'journal_required',

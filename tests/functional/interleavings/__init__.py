@@ -54,8 +54,9 @@ What is left out:
 * The first audit of a process, which differs in one read. Nothing else of
   that process has begun, so :mod:`tests.functional.test_moves_race_audit` has
   its case.
-* Cross-cell resize: these fixtures have one cell with hosts. Its two halves
-  are in two databases, and an audit reads but its own.
+* Step 3 for moves between two cells: Nova's fixtures let one thread at a time
+  be in another cell than the others, so a move that is held there would hold
+  the audit, too.
 
 ==============  ============================================================
 ``database``    reads and writes as points at which one can be held, copies
@@ -67,6 +68,7 @@ What is left out:
 ``judging``     what must not be free
 ``replaying``   step 3
 ``moves``       the moves
+``two_cells``   each host in a cell, and a database, of its own
 ``results``     the table
 ==============  ============================================================
 """

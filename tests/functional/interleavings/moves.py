@@ -305,8 +305,9 @@ class Unshelve(Move):
 
 class CrossCellResize(Resize):
     NAME = 'cross-cell resize'
-    # Nova finds no device for a port in the other cell
-    GUEST = (ALIAS, CPU)
+    # With a device, of either kind, it fails in the other cell: Nova has no
+    # migration context there.
+    GUEST = (CPU,)
 
     @staticmethod
     def exists():
