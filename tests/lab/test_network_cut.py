@@ -19,7 +19,6 @@ a minute, gives the connection up.
 
 import time
 
-from tests.lab import base
 from tests.lab import migration
 from tests.lab import progress
 
