@@ -22,6 +22,7 @@ the arguments on its command line.
 import importlib
 import socketserver
 import sys
+import tempfile
 from wsgiref import simple_server
 
 
@@ -35,6 +36,27 @@ class Handler(simple_server.WSGIRequestHandler):
     def address_string(self):
         # the base class asks for the name of the client's address
         return self.client_address[0]
+
+    def parse_request(self):
+        """Take in a body in chunks, of which wsgiref knows nothing.
+
+        Nova sends images to Glance so.
+        """
+        if not super(Handler, self).parse_request():
+            return False
+        if self.headers.get('Transfer-Encoding', '').lower() == 'chunked':
+            body = tempfile.TemporaryFile()
+            while True:
+                size = int(self.rfile.readline().split(b';')[0], 16)
+                body.write(self.rfile.read(size))
+                self.rfile.readline()
+                if not size:
+                    break
+            del self.headers['Transfer-Encoding']
+            self.headers['Content-Length'] = str(body.tell())
+            body.seek(0)
+            self.rfile = body
+        return True
 
 
 def main():
