@@ -19,6 +19,7 @@ Nova's behaviour differs and its shape does not.
 
 import contextlib
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -283,6 +284,11 @@ def connection(host, pci_info=None, huge_pages=0):
             cpu_nodes=2, cpu_sockets=1, cpu_cores=2, cpu_threads=2,
             kB_mem=memory, **({'mempages': pages} if pages else {})),
         pci_info=pci_info, hostname=host)
+
+
+def hosts_have_huge_pages():
+    """Whether the fake hosts of this release can have huge pages."""
+    return 'mempages' in inspect.signature(fakelibvirt.HostInfo).parameters
 
 
 def enable_persistent_memory(test):

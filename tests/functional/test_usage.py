@@ -35,6 +35,12 @@ PMEM = frozenset(['persistent memory'])
 @properties.twice
 class UsageInMidMove(arrival.ArrivalTestCase):
 
+    def setUp(self):
+        if not releases.hosts_have_huge_pages():
+            self.skipTest('the fake hosts of Nova %s have no huge pages' %
+                          releases.RELEASE)
+        super(UsageInMidMove, self).setUp()
+
     def _start_hosts(self):
         self.flags(cpu_dedicated_set='0-1,4-5', cpu_shared_set='2-3,6-7',
                    group='compute')
