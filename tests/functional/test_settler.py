@@ -23,6 +23,7 @@ from nova import context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
+from nova.virt.libvirt import driver
 from nova.volume import cinder
 import oslo_messaging
 from oslo_serialization import jsonutils
@@ -184,7 +185,8 @@ class NobodyRestarted(HeldTestCase):
 
     def test_destination_prepares_for_too_long(self):
         """Nova rolls back while the destination goes on."""
-        stop = self.stop_at('host-b', cinder.API, 'attachment_create')
+        stop = self.stop_at('host-b', driver.LibvirtDriver,
+                            'pre_live_migration')
 
         def time_out(call, *args):
             threading.Thread(target=call).start()
