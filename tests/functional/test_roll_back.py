@@ -15,13 +15,16 @@
 from nova.compute import manager
 from nova.compute import rpcapi
 from nova import context
+from nova import exception
 from nova import objects
+from nova.virt.libvirt import driver
 
 from tests.functional import crashes
 from tests.functional import properties
 from tests.functional import settlement
 
 LEFT_BEHIND = settlement.LEFT_BEHIND
+HALTED = 'the guest is halted'
 MIGRATES_IDLE = 'an idle instance migrates'
 
 
@@ -132,6 +135,35 @@ class RollBack(settlement.SettlementTestCase):
         migration.save()
         self._start()
         self.must_be_as_before()
+
+    @properties.held(stock=LEFT_BEHIND)
+    def test_interfaces_cannot_be_plugged(self):
+        """Nova's start-up gives up on the instance before it looks further."""
+        self.begin_migration(self.server, 'host-b')
+        self.kill_compute('host-a')
+        self.useFixture(crashes.Away(
+            exception.VirtualInterfacePlugException(),
+            (driver.LibvirtDriver, 'plug_vifs')))
+        self._start()
+        self.before['nova'] = self.nova_says(self.server)
+        self.must_be_as_before()
+
+    @properties.held(stock=properties.HOLDS, since=[
+        ((20, 2), HALTED, 'its start-up aborts whatever the phase')])
+    def test_abort_would_halt_the_guest(self):
+        """The network is cut while memory is copied."""
+        job = self.begin_migration(self.server, 'host-b', percent=80)
+        self.world.cut_off.add('host-b')
+        self.restart_compute('host-a')
+        self.must(not self.hypervisor('host-a').aborts, HALTED,
+                  self.nova_says(self.server))
+        if self.guard:
+            self.assertIn('an abort would halt the guest',
+                          self.held('host-a')[self.server['id']].reason)
+            self.assertTrue(job.running)
+            self.world.cut_off.clear()
+            self.settle('host-a')
+            self.must_be_as_before()
 
     @properties.held(stock=LEFT_BEHIND)
     def test_guest_was_paused(self):

@@ -23,6 +23,7 @@ from nova import context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
+from nova.virt.libvirt import driver
 from nova.volume import cinder
 import oslo_messaging
 from oslo_serialization import jsonutils
@@ -35,6 +36,17 @@ from tests.functional import wrapping
 
 neutron = releases.neutron
 HIDDEN = 'open-sesame-1234'
+
+
+def _full_at(phase):
+    """A disk without room for an entry of a phase."""
+    from nova_migration_guard import journal
+
+    def advance(call, written, uuid, reached, *args):
+        if reached == phase:
+            raise journal.JournalError('No space left on device')
+        return call()
+    return advance
 
 
 class HeldTestCase(settlement.SettlementTestCase):
@@ -184,7 +196,8 @@ class NobodyRestarted(HeldTestCase):
 
     def test_destination_prepares_for_too_long(self):
         """Nova rolls back while the destination goes on."""
-        stop = self.stop_at('host-b', cinder.API, 'attachment_create')
+        stop = self.stop_at('host-b', driver.LibvirtDriver,
+                            'pre_live_migration')
 
         def time_out(call, *args):
             threading.Thread(target=call).start()
@@ -300,6 +313,24 @@ class Journal(HeldTestCase):
             context.get_admin_context(), self.server['id'])
         self.assertIn(self.journals, fault.message)
         self._mend()
+        self.must_live_on()
+
+    def test_disk_is_full_when_it_goes_on(self):
+        """Nova rolls a migration back that it has not begun."""
+        from nova_migration_guard import journal
+        for phase in (journal.PREPARED, journal.STARTED):
+            with fixtures.MockPatchObject(
+                    journal.Journal, 'advance', wrapping.Wrapped(
+                        journal.Journal, 'advance', _full_at(phase))):
+                self.live_migrate(self.server, 'host-b')
+                self.wait_until(
+                    lambda: not self.nova_says(self.server).task_state and
+                    self.migrations(self.server)[-1].status in (
+                        'error', 'failed'),
+                    lambda: self.migration_statuses(self.server))
+            self.assertEqual([], self.world.jobs)
+            self.must_be_as_before()
+            self.assertEqual([], self.journaled('host-a'))
         self.must_live_on()
 
     def test_migration_without_it(self):
