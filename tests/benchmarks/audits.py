@@ -35,6 +35,9 @@ SIZES = [int(size) for size in
          os.environ.get('NMG_SIZES', '0 100 1000').split()]
 ROUNDS = int(os.environ.get('NMG_ROUNDS', '15'))
 
+#: How many audits are counted.
+COUNTED = 5
+
 #: The functions that the guard wraps for an audit.
 WRAPPED = ('_update_usage_from_instances', '_update_usage_from_migrations',
            '_update_usage_from_migration')
@@ -91,6 +94,20 @@ class Audits(cloud.CloudTestCase):
             for patch in patches:
                 patch.stop()
 
+    def _count(self, name, run):
+        """Count what an audit asks of the database.
+
+        An audit also saves its node when something of the host has changed,
+        its free disk for one: so the one of several that asks least is taken.
+        """
+        found = []
+        for _ in range(COUNTED):
+            run()
+            functions, _, statements = self.queries.of_last('host-a')
+            found.append((len(functions), statements))
+        return {name + ' queries': min(found)[0],
+                name + ' statements': min(found)[1]}
+
     @properties.guarded
     def test_audit(self):
         there = 0
@@ -101,13 +118,8 @@ class Audits(cloud.CloudTestCase):
             # they have changed
             self._stock()
             self._guarded()
-            counts = {}
-            for name, run in (('stock', self._stock),
-                              ('guarded', self._guarded)):
-                run()
-                queries_, _, statements = self.queries.of_last('host-a')
-                counts[name + ' queries'] = len(queries_)
-                counts[name + ' statements'] = statements
+            counts = dict(self._count('stock', self._stock),
+                          **self._count('guarded', self._guarded))
             self.assertEqual(size, len(self.tracker.tracked_instances))
             measuring.write('audit', size=size, **dict(
                 measuring.summary(measuring.turn_about(
