@@ -146,8 +146,9 @@ class QueriesOfAudits(arrival.ArrivalTestCase):
             self.act(server, 'revertResize')
         for server in servers:
             self.wait_until(
-                lambda: self.nova_says(server) == ('active', None, 'host-a'),
-                lambda: self.nova_says(server))
+                lambda server=server: self.nova_says(server) == (
+                    'active', None, 'host-a'),
+                lambda server=server: self.nova_says(server))
         self.assertEqual([2], found)
         self.assertEqual(2, len([
             state for state, _ in self.devices('host-a').values()

@@ -45,7 +45,7 @@ class Handler(simple_server.WSGIRequestHandler):
         if not super(Handler, self).parse_request():
             return False
         if self.headers.get('Transfer-Encoding', '').lower() == 'chunked':
-            body = tempfile.TemporaryFile()
+            body = tempfile.TemporaryFile()  # noqa: SIM115 (read later)
             while True:
                 size = int(self.rfile.readline().split(b';')[0], 16)
                 body.write(self.rfile.read(size))
