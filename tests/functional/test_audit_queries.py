@@ -97,10 +97,10 @@ class QueriesOfAudits(arrival.ArrivalTestCase):
         self._wait_for_arrival(server)
         audit.end()
         self.assertTrue(audit.between)
-        # Nova itself audits at a migration's end, too
-        self.assertEqual(1, max(
-            guard for host, _, guard, _ in self.queries.audits
-            if host == 'host-b'))
+        # Nova itself audits at a migration's end, too; on 20 and 21 one of
+        # these finds the instance on its way as well
+        self.assertIn(max(guard for host, _, guard, _ in self.queries.audits
+                          if host == 'host-b'), (1, 2))
 
     @properties.guarded
     def test_one_is_arriving(self):
