@@ -90,7 +90,12 @@ class Operations(object):
 
         An operator's reset-state lets the API accept a second one.
         """
-        entry = self._parts.journal.entry(instance.uuid)
+        try:
+            entry = self._parts.journal.entry(instance.uuid)
+        except journals.JournalError as e:
+            # whether it may begin without the journal is decided next
+            LOG.debug('%s', e, instance=instance)
+            return None
         if entry is not None and self._parts.host.other_destinations(
                 instance, migration):
             return 'another live migration, to %s, has not ended' % (

@@ -55,10 +55,18 @@ def _instance_of(context, instance, *args, **kwargs):
 
 
 def _live_migration_operation(wrapped, driver, args, kwargs):
-    """Write down that libvirt is about to be asked to migrate."""
+    """Write down that libvirt is about to be asked to migrate.
+
+    Where it is not asked, Nova's monitor finds that no job runs and rolls
+    back. From 33.0 an error would reach Nova after that, and leave the
+    instance in ERROR.
+    """
     guardian = _guard_of(driver)
     if guardian is not None:
-        guardian.operations.started(_instance_of(*args, **kwargs))
+        try:
+            guardian.operations.started(_instance_of(*args, **kwargs))
+        except operations.Refused:
+            return None
     return wrapped(*args, **kwargs)
 
 
