@@ -29,7 +29,7 @@ class KilledInSettlementTestCase(devices.DevicesTestCase):
     """
 
     #: Every how many steps; each test begins with another one, for its time.
-    STRIDE = 2
+    STRIDE = 3
 
     def setUp(self):
         super(KilledInSettlementTestCase, self).setUp()
@@ -89,12 +89,16 @@ class KilledInRollBack(KilledInSettlementTestCase):
         self.kill_compute(self.source)
 
     @properties.guarded
-    def test_odd_steps(self):
+    def test_steps_from_the_first_on(self):
         self._test(1)
 
     @properties.guarded
-    def test_even_steps(self):
+    def test_steps_from_the_second_on(self):
         self._test(2)
+
+    @properties.guarded
+    def test_steps_from_the_third_on(self):
+        self._test(3)
 
     def _test(self, first):
         taken = self.kill_at_each(
@@ -142,12 +146,16 @@ class KilledInFinish(KilledInSettlementTestCase):
         self.source, self.destination = self.destination, self.source
 
     @properties.guarded
-    def test_odd_steps(self):
+    def test_steps_from_the_first_on(self):
         self._test(1)
 
     @properties.guarded
-    def test_even_steps(self):
+    def test_steps_from_the_second_on(self):
         self._test(2)
+
+    @properties.guarded
+    def test_steps_from_the_third_on(self):
+        self._test(3)
 
     def _test(self, first):
         taken = self.kill_at_each(first, self._interrupt, self._check)
