@@ -189,9 +189,9 @@ class Plans(object):
             serial_listen_ports=[],
             src_supports_numa_live_migration=bool(
                 instance.migration_context))
-        migrate_data.vifs = [
-            migrate_data_obj.VIFMigrateData(source_vif=vif)
-            for vif in instance.get_network_info()]
+        migrate_data.vifs = (
+            migrate_data_obj.VIFMigrateData.create_skeleton_migrate_vifs(
+                instance.get_network_info()))
         return migrate_data
 
     def _shares_instance_path(self, context, instance, destination):
