@@ -32,6 +32,12 @@ tracker and its libvirt driver for each host, in one process.
 ========================  ==================================================
 """
 
+import gc
+
 # Nova decides between eventlet and threads when this package is imported, and
 # it has to happen before anything else of Nova is.
 import nova.tests.functional  # noqa: F401
+
+# Nova as a whole is in memory here, and to look through it again and again
+# takes a quarter of a test's time. Seldom is enough.
+gc.set_threshold(300000, 20, 100)
