@@ -26,7 +26,6 @@ from oslo_log import log as logging
 
 from nova_migration_guard import block_verdict
 from nova_migration_guard import domain_xml
-from nova_migration_guard import facts
 from nova_migration_guard import journal
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +71,6 @@ class BlockSettlement(object):
             unknown = self._end(known)
         if unknown:
             return block_verdict.hold(unknown)
-        self._parts.host.end_task(self._uuid, facts.SNAPSHOT_STATES)
         return ruling
 
     def _left(self, seen, jobs):
@@ -96,17 +94,16 @@ class BlockSettlement(object):
             pivoting = [entry for entry in known.entries
                         if entry.phase == journal.PIVOTING]
             if pivoting:
-                return ('the guest has stopped, and whether it used volume '
-                        '%s or %s last is not known; nothing is deleted' % (
-                            pivoting[0].subject,
-                            pivoting[0].details['new_volume']))
+                return block_verdict.not_known(
+                    'the guest has stopped', pivoting[0]).reason
             self._define(self._journaled_definition(known))
             known = dataclasses.replace(
                 known, observation=self._parts.jobs.observe(
                     self._uuid, self._parts.options.call_timeout))
         outcomes = [(entry, block_verdict.outcome(
-            entry, known.observation.disks or ())) for entry in known.entries]
-        if known.transient:
+            entry, known.observation.disks or (), known.runs))
+            for entry in known.entries]
+        if known.transient or (known.runs and _took_over(outcomes)):
             self._define(self._definition(known, outcomes))
         unknown = None
         for entry, outcome in outcomes:
@@ -116,7 +113,7 @@ class BlockSettlement(object):
                     'another source; nothing is deleted' % (
                         entry.operation, entry.subject, entry.disk))
             else:
-                self._end_operation(entry, outcome, known.observation.disks)
+                self._end_operation(entry, outcome, known)
         if known.snapshots and not known.entries:
             self._delete_images()
         return unknown
@@ -131,13 +128,13 @@ class BlockSettlement(object):
     def _definition(self, known, outcomes):
         """What a running guest is to be started with the next time."""
         xml = self._journaled_definition(known)
-        swapped = any(
-            entry.operation == journal.VOLUME_SWAP and
-            outcome is not Outcome.NOT_DONE for entry, outcome in outcomes)
-        if xml is None or swapped:
+        changed = any(outcome is not Outcome.NOT_DONE
+                      for _, outcome in outcomes)
+        if xml is None or changed:
+            # of a domain that is defined, "inactive" is what it was
             xml = self._parts.jobs.xml(
-                self._uuid, self._parts.options.call_timeout, inactive=True,
-                secure=True)
+                self._uuid, self._parts.options.call_timeout,
+                inactive=known.transient, secure=True)
         return domain_xml.without_mirrors(xml)
 
     @staticmethod
@@ -148,18 +145,17 @@ class BlockSettlement(object):
 
     # ---- the operations
 
-    def _end_operation(self, entry, outcome, disks):
+    def _end_operation(self, entry, outcome, known):
         if entry.phase == journal.FREEZING:
             self._thaw()
         if outcome is Outcome.DONE:
-            if entry.details.get('resize_to'):
-                self._parts.jobs.resize(
-                    self._uuid, entry.disk, entry.details['resize_to'] * GIB,
-                    self._parts.options.call_timeout)
+            if known.runs:
+                resize(self._parts, self._uuid, entry)
             self._parts.blocks.finish(self._instance, entry)
         else:
             if entry.operation == journal.LIVE_SNAPSHOT and entry.target:
-                self._remove_snapshot(entry.target, disks or ())
+                _remove_snapshot(self._parts, self._uuid, entry.target,
+                                 known.observation.disks or ())
             self._parts.blocks.undo(self._instance, entry)
         self._parts.journal.end(self._uuid, entry.subject)
         LOG.info('The %(operation)s of %(subject)s: %(outcome)s.',
@@ -174,26 +170,6 @@ class BlockSettlement(object):
             LOG.warning('Its file systems may be frozen, and could not be '
                         'thawed: %s', e, instance=self._instance)
 
-    def _remove_snapshot(self, path, disks):
-        """Remove the folder that Nova has made for one live snapshot.
-
-        :param path: of the image in it
-        :param disks: those of the guest, whose images are not touched
-        """
-        folder = os.path.realpath(os.path.dirname(path))
-        root = os.path.realpath(self._parts.blocks.snapshot_folder)
-        if os.path.dirname(folder) != root:
-            LOG.warning('%s is not removed, since it is not in %s.', path,
-                        root, instance=self._instance)
-            return
-        used = [image for disk in disks for image in disk.chain
-                if os.path.realpath(image).startswith(folder + os.sep)]
-        if used:
-            LOG.warning('%s is not removed, since the guest uses %s.', folder,
-                        ', '.join(used), instance=self._instance)
-        elif os.path.isdir(folder):
-            shutil.rmtree(folder)
-
     def _delete_images(self):
         """Delete images of which the journal knows nothing."""
         try:
@@ -203,14 +179,85 @@ class BlockSettlement(object):
                         'known: %s', e, instance=self._instance)
 
 
-def abandon(parts, entries):
-    """End the block operations of an instance that is deleted.
+def take_over(parts, uuid, entry):
+    """Let a running guest's definition and size be those of its new volume.
 
     :param parts: a :class:`nova_migration_guard.parts.Parts`
+    :param uuid: the instance's UUID
+    :param entry: the :class:`nova_migration_guard.journal.BlockOperation`
+    :raises Exception: what libvirt raises
+    """
+    timeout = parts.options.call_timeout
+    parts.jobs.define(uuid, domain_xml.without_mirrors(
+        parts.jobs.xml(uuid, timeout, secure=True)), timeout)
+    resize(parts, uuid, entry)
+
+
+def resize(parts, uuid, entry):
+    """Let a running guest see the size of its new volume.
+
+    The arguments are those of :func:`take_over`.
+    """
+    if entry.details.get('resize_to'):
+        parts.jobs.resize(uuid, entry.disk, entry.details['resize_to'] * GIB,
+                          parts.options.call_timeout)
+
+
+def _took_over(outcomes):
+    """Whether a guest uses another volume than its definition may name."""
+    return any(entry.operation == journal.VOLUME_SWAP and
+               outcome is Outcome.DONE for entry, outcome in outcomes)
+
+
+def _remove_snapshot(parts, uuid, path, disks):
+    """Remove the folder that Nova has made for one live snapshot.
+
+    :param parts: a :class:`nova_migration_guard.parts.Parts`
+    :param uuid: the instance's UUID
+    :param path: of the image in it
+    :param disks: those of the guest, whose images are not touched
+    """
+    folder = os.path.realpath(os.path.dirname(path))
+    root = os.path.realpath(parts.blocks.snapshot_folder)
+    if os.path.dirname(folder) != root:
+        LOG.warning('%s is not removed, since it is not in %s.', path, root,
+                    instance_uuid=uuid)
+        return
+    used = [image for disk in disks for image in disk.chain
+            if os.path.realpath(image).startswith(folder + os.sep)]
+    if used:
+        LOG.warning('%s is not removed, since the guest uses %s.', folder,
+                    ', '.join(used), instance_uuid=uuid)
+    elif os.path.isdir(folder):
+        shutil.rmtree(folder)
+
+
+def abandon(parts, uuid, instance, entries):
+    """End the block operations of an instance that is not here any more.
+
+    :param parts: a :class:`nova_migration_guard.parts.Parts`
+    :param uuid: the instance's UUID
+    :param instance: a ``nova.objects.Instance``, or None when it is deleted
     :param entries: the journal's
         :class:`nova_migration_guard.journal.BlockOperation`
+    :returns: the :class:`nova_migration_guard.verdict.Ruling` HOLD when an
+        operation cannot be ended, or None
     :raises Exception: what a service raises
     """
+    unknown = None
     for entry in entries:
-        parts.blocks.undo(None, entry)
-        parts.journal.end(entry.instance, entry.subject)
+        if entry.phase == journal.PIVOTING:
+            unknown = block_verdict.not_known(
+                'the instance is not here any more', entry)
+            continue
+        if entry.operation == journal.LIVE_SNAPSHOT and entry.target:
+            seen = parts.jobs.observe(uuid, parts.options.call_timeout)
+            if seen.disks is None:
+                unknown = block_verdict.hold(
+                    'libvirt does not say which images are used (%s)' %
+                    seen.trouble)
+                continue
+            _remove_snapshot(parts, uuid, entry.target, seen.disks)
+        parts.blocks.undo(instance, entry)
+        parts.journal.end(uuid, entry.subject)
+    return unknown

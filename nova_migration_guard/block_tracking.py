@@ -20,10 +20,12 @@ settler goes on with it, as if nova-compute had died there.
 import contextlib
 
 from oslo_log import log as logging
-import wrapt
 
+from nova_migration_guard import block_settlement
+from nova_migration_guard import block_verdict
 from nova_migration_guard import domain_xml
 from nova_migration_guard import journal as journals
+from nova_migration_guard import swaps
 
 LOG = logging.getLogger(__name__)
 
@@ -32,54 +34,31 @@ class Refused(Exception):
     """An operation does not start."""
 
 
-class _WatchedDisk(wrapt.ObjectProxy):
-    """Nova's disk of a guest, which says before the guest uses the copy."""
-
-    def __init__(self, disk, before_pivot):
-        super(_WatchedDisk, self).__init__(disk)
-        self._self_before_pivot = before_pivot
-
-    def abort_job(self, *args, **kwargs):
-        if kwargs.get('pivot') or args[1:2] == (True,):
-            self._self_before_pivot()
-        return self.__wrapped__.abort_job(*args, **kwargs)
-
-
-class _WatchedGuest(wrapt.ObjectProxy):
-    """Nova's guest, whose disks say before the guest uses a copy."""
-
-    def __init__(self, guest, before_pivot):
-        super(_WatchedGuest, self).__init__(guest)
-        self._self_before_pivot = before_pivot
-
-    def get_block_device(self, disk):
-        return _WatchedDisk(self.__wrapped__.get_block_device(disk),
-                            self._self_before_pivot)
-
-
 class BlockTracking(object):
     """The block operations of one nova-compute.
 
     :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param hold: a callable that holds an instance: (uuid, reason)
+    :param keep_busy: a callable that lets the API refuse actions on one, where
+        no task state does: (uuid)
     """
 
-    def __init__(self, parts, hold):
+    def __init__(self, parts, hold, keep_busy):
         self._parts = parts
         self._hold = hold
+        self._keep_busy = keep_busy
         # {(instance UUID, subject): operation} of those that run now
         self._running = {}
-        # {(instance UUID, target name): (volume, connection_info of the new
-        # one)} of the swaps among them. Nova adds to the latter when it
-        # connects the volume.
-        self._swapped = {}
+        # {(instance UUID, target name): the swap among them}
+        self._swaps = {}
 
-    def runs_for(self, uuid):
-        """Tell whether an operation of this process works on an instance.
+    def running(self, uuid):
+        """The subjects of this process's operations on an instance.
 
         :param uuid: the instance's UUID
         """
-        return any(key[0] == uuid for key in list(self._running))
+        return {subject for instance, subject in list(self._running)
+                if instance == uuid}
 
     # ---- writing down
 
@@ -137,10 +116,20 @@ class BlockTracking(object):
                 yield
             except Exception as e:
                 if isinstance(e, Refused) and undo:
-                    undo()
+                    self._undo(entry, undo)
                 self._failed(entry.instance, entry.subject, e)
                 raise
             self._end(entry.instance, entry.subject)
+
+    @staticmethod
+    def _undo(entry, undo):
+        try:
+            undo()
+        except Exception as e:
+            # as Nova does: the service's own wait is bounded
+            LOG.error('That the %s of %s is refused cannot be told: %s',
+                      entry.operation, entry.subject, e,
+                      instance_uuid=entry.instance)
 
     @contextlib.contextmanager
     def _runs(self, uuid, subject, operation):
@@ -163,6 +152,7 @@ class BlockTracking(object):
         if left and self._parts.enforces:
             self._hold(uuid, '%s failed (%s) and left %s' % (
                 entry.operation, error, left))
+            self._keep_busy(uuid)
         else:
             self._end(uuid, subject)
 
@@ -250,18 +240,27 @@ class BlockTracking(object):
             except Exception as e:
                 self._failed(instance.uuid, old_volume_id, e)
                 raise
+            finally:
+                self._forget_swap(instance.uuid, old_volume_id)
             self._end(instance.uuid, old_volume_id)
             return result
 
-    def swap_begins(self, *args):
+    def _forget_swap(self, uuid, subject):
+        for key, swap in list(self._swaps.items()):
+            if (key[0], swap.subject) == (uuid, subject):
+                self._swaps.pop(key, None)
+
+    def swap_begins(self, dev, *args):
         """Write down a volume swap, of which Cinder is about to be told.
 
         One that must be written down and cannot be ends at its next step,
         where Nova tells Cinder that it has failed.
 
+        :param dev: the target name
         :param args: those of ``ComputeManager._swap_volume``
         """
         entry = self._parts.blocks.volume_swap(*args)
+        self._swaps[entry.instance, dev] = swaps.Swap(entry.subject)
         try:
             self._write(entry.instance, entry.operation,
                         lambda: self._parts.journal.begin(entry))
@@ -276,12 +275,15 @@ class BlockTracking(object):
         :param new_connection: connection_info of the new volume
         :raises Refused: when it must be written and cannot be
         """
-        uuid, subject = instance.uuid, old_connection['serial']
-        self._swapped[uuid, dev] = subject, new_connection
+        uuid, swap = instance.uuid, self._swaps.get((instance.uuid, dev))
+        if swap is None:
+            return
+        swap.new_connection = new_connection
         self._advance(
-            uuid, subject, journals.CONNECTING, disk=dev,
-            details=self._with(uuid, subject, old_connection=old_connection,
-                               new_connection=new_connection))
+            uuid, swap.subject, journals.CONNECTING, disk=dev,
+            details=self._with(
+                uuid, swap.subject, old_connection=old_connection,
+                new_connection=new_connection))
 
     def _with(self, uuid, subject, **details):
         for entry in self._entries(uuid):
@@ -289,28 +291,62 @@ class BlockTracking(object):
                 return dict(entry.details, **details)
         return details
 
-    def swap_copies(self, guest, dev, target):
-        """Write down that libvirt is about to be asked to copy a volume.
+    def swap_copies(self, guest, dev, target, run):
+        """Run the part of a swap in which libvirt copies a volume.
 
         :param guest: Nova's guest
         :param dev: the target name
         :param target: name of the file, device or network volume
-        :returns: the guest to go on with
+        :param run: a callable: (guest to go on with)
+        :returns: what it returns
         :raises Refused: when it must be written and cannot be
         """
-        uuid = guest.uuid
-        subject, new_connection = self._swapped.pop((uuid, dev), (None, None))
-        if subject is None:
-            return guest
+        uuid, swap = guest.uuid, self._swaps.get((guest.uuid, dev))
+        if swap is None:
+            return run(guest)
         disks, xml = self._definition(uuid)
         source = next((disk.source for disk in disks if disk.dev == dev),
                       None)
         self._advance(
-            uuid, subject, journals.COPYING, target=target, domain_xml=xml,
-            details=self._with(uuid, subject, source=source,
-                               new_connection=new_connection))
-        return _WatchedGuest(guest, lambda: self._advance(
-            uuid, subject, journals.PIVOTING))
+            uuid, swap.subject, journals.COPYING, target=target,
+            domain_xml=xml, details=self._with(
+                uuid, swap.subject, source=source,
+                new_connection=swap.new_connection))
+        try:
+            return run(swaps.WatchedGuest(guest, lambda: self._advance(
+                uuid, swap.subject, journals.PIVOTING)))
+        except Exception as e:
+            if not self._took_over(uuid, swap.subject, e):
+                raise
+
+    def _took_over(self, uuid, subject, error):
+        """Go on with a swap that has failed when the guest uses the copy.
+
+        Nova would disconnect the volume that the guest uses, and Cinder
+        delete it.
+        """
+        entry = next((entry for entry in self._entries(uuid)
+                      if entry.subject == subject), None)
+        if not self._parts.enforces or entry is None or (
+                entry.phase != journals.PIVOTING):
+            return False
+        timeout = self._parts.options.call_timeout
+        seen = self._parts.jobs.observe(uuid, timeout)
+        if seen.block_jobs is None or any(
+                job.disk == entry.disk for job in seen.block_jobs) or (
+                    block_verdict.outcome(entry, seen.disks, True) is not
+                    block_verdict.Outcome.DONE):
+            return False
+        LOG.error('The guest uses volume %s: the swap goes on, although it '
+                  'has failed: %s', entry.details['new_volume'], error,
+                  instance_uuid=uuid)
+        try:
+            block_settlement.take_over(self._parts, uuid, entry)
+        except Exception as e:
+            self._hold(uuid, 'the guest uses volume %s, and its definition '
+                       'or size may not say so: %s' % (
+                           entry.details['new_volume'], e))
+        return True
 
     # ---- assisted volume snapshots
 
@@ -343,10 +379,10 @@ class BlockTracking(object):
     def _volume_snapshot(self, instance, entry, run):
         with self._operation(entry, undo=lambda: self._parts.blocks.undo(
                 instance, entry)):
-            disks, xml = self._definition(entry.instance)
+            # Nova leaves the definition alone
+            disks, _ = self._definition(entry.instance)
             self._advance(
-                entry.instance, entry.subject, journals.COPYING,
-                domain_xml=xml, disk=next(
+                entry.instance, entry.subject, journals.COPYING, disk=next(
                     (disk.dev for disk in disks
                      if disk.serial == entry.details['volume']), None))
             return run()

@@ -28,6 +28,10 @@ from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import verdict
 
+# The states of a guest that runs, or would go on to.
+_RUNS = (libvirt_jobs.State.RUNNING, libvirt_jobs.State.BLOCKED,
+         libvirt_jobs.State.PAUSED, libvirt_jobs.State.PMSUSPENDED)
+
 # The block jobs that each operation of Nova starts. libvirt takes a volume's
 # snapshot without one.
 _JOBS = {
@@ -70,6 +74,11 @@ class Known(object):
         return self.starting and self.task_state in facts.SNAPSHOT_STATES
 
     @property
+    def runs(self):
+        """Whether its guest runs, paused or not."""
+        return self.observation.state in _RUNS
+
+    @property
     def transient(self):
         """Whether its guest runs and would be forgotten when it stops.
 
@@ -78,11 +87,7 @@ class Known(object):
         """
         seen = self.observation
         return (seen.persistent is False and seen.job is not None and
-                not seen.job.active and
-                seen.state in (libvirt_jobs.State.RUNNING,
-                               libvirt_jobs.State.BLOCKED,
-                               libvirt_jobs.State.PAUSED,
-                               libvirt_jobs.State.PMSUSPENDED))
+                not seen.job.active and self.runs)
 
     @property
     def vanished(self):
@@ -98,8 +103,10 @@ class Known(object):
         if any(entry.disk == job.disk and job.type in _JOBS[entry.operation]
                for entry in self.entries):
             return True
+        # the task state says nothing about a disk that no entry names
         return job.type == libvirt_jobs.BlockJobType.COPY and (
-            self.snapshots or self.is_snapshot(job.target))
+            (self.snapshots and not self.entries) or
+            self.is_snapshot(job.target))
 
     def is_snapshot(self, path):
         """Tell whether a file is an image of one of Nova's live snapshots.
@@ -159,12 +166,26 @@ def hold(reason):
                           deletable=True)
 
 
-def outcome(entry, disks):
+def not_known(why, entry):
+    """Hold an instance whose volumes' contents are not certain.
+
+    :param why: why that cannot be found out
+    :param entry: the :class:`nova_migration_guard.journal.BlockOperation` of
+        a swap whose copy may have been used
+    """
+    return hold('%s, and whether it used volume %s or %s last is not known; '
+                'nothing is deleted' % (why, entry.subject,
+                                        entry.details['new_volume']))
+
+
+def outcome(entry, disks, runs):
     """Tell what became of an operation whose block job is gone.
 
     :param entry: a :class:`nova_migration_guard.journal.BlockOperation`
     :param disks: the :class:`nova_migration_guard.domain_xml.Disk` that the
         guest has
+    :param runs: whether the guest runs. Of one that does not, libvirt tells
+        only the images that it would write to.
     :returns: an :class:`Outcome`
     """
     if entry.operation == journal.LIVE_SNAPSHOT:
@@ -175,10 +196,10 @@ def outcome(entry, disks):
     disk = next((disk for disk in disks if disk.dev == entry.disk), None)
     if disk is None:
         return Outcome.UNKNOWN
-    return _OUTCOMES[entry.operation](entry, disk)
+    return _OUTCOMES[entry.operation](entry, disk, runs)
 
 
-def _swapped(entry, disk):
+def _swapped(entry, disk, runs):
     if entry.target == entry.details['source']:
         # neither name tells which of the volumes is used
         return Outcome.UNKNOWN
@@ -189,11 +210,15 @@ def _swapped(entry, disk):
     return Outcome.UNKNOWN
 
 
-def _snapshot_created(entry, disk):
+def _snapshot_created(entry, disk, runs):
     return Outcome.DONE if disk.has(entry.target) else Outcome.NOT_DONE
 
 
-def _snapshot_deleted(entry, disk):
+def _snapshot_deleted(entry, disk, runs):
+    if not runs:
+        # Cinder deletes a file that was merged. One that was, and is said
+        # not to be, it keeps.
+        return Outcome.NOT_DONE
     merged, target = entry.details['merged'], entry.details['merge_target']
     if target is not None:
         return Outcome.NOT_DONE if disk.has(merged) else Outcome.DONE

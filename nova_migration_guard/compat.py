@@ -120,8 +120,6 @@ SEAMS = (
     Seam(_DRIVER, 'LibvirtDriver.volume_snapshot_delete',
          (('self', 'context', 'instance', 'volume_id', 'snapshot_id',
            'delete_info'),)),
-    Seam(_DRIVER, 'LibvirtDriver._volume_snapshot_update_status',
-         (('self', 'context', 'snapshot_id', 'status'),)),
     Seam(_DRIVER, 'LibvirtDriver._volume_refresh_connection_info',
          (('self', 'context', 'instance', 'volume_id'),)),
     Seam('nova.compute.rpcapi', 'ComputeAPI.get_console_output',

@@ -83,6 +83,8 @@ class Guard(object):
     :param options: the ``[migration_guard]`` options
     """
 
+    _settler: settle.Settler
+
     def __init__(self, host, migrations, blocks, actions, options):
         error = host.libvirt_error()
         self.held: typing.Dict[str, Held] = {}
@@ -99,11 +101,13 @@ class Guard(object):
         self.operations = operations.Operations(
             self._parts, self.hold, self.held)
         #: see :class:`nova_migration_guard.block_tracking.BlockTracking`
-        self.blocks = block_tracking.BlockTracking(self._parts, self.hold)
+        self.blocks = block_tracking.BlockTracking(
+            self._parts, self.hold,
+            lambda uuid: self._settler.keep_busy(uuid))
         self._settler = settle.Settler(
             self._parts, peers.Peers(
                 host, workers.Workers(ASKED_AT_ONCE), options),
-            self.blocks.runs_for)
+            self.blocks.running)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
         self._back_off = tenacity.wait_exponential(
             multiplier=options.settle_interval,

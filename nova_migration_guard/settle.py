@@ -44,14 +44,16 @@ class Settler(object):
 
     :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param peers: a :class:`nova_migration_guard.peers.Peers`
-    :param runs_for: a callable that tells whether a block operation of this
-        process works on an instance: (uuid)
+    :param running: a callable that gives the subjects of the block
+        operations of this process that work on an instance: (uuid)
     """
 
-    def __init__(self, parts, peers, runs_for):
+    def __init__(self, parts, peers, running):
         self._parts = parts
         self._peers = peers
-        self._runs_for = runs_for
+        self._running = running
+        # UUIDs of the instances whose image task no process works at
+        self._made_busy = set()
 
     def know(self, instance, observation, records, entry):
         """Put one instance's facts together, without the destination's.
@@ -123,23 +125,62 @@ class Settler(object):
 
         :param ruling: what to return when there are none
         """
+        running = self._running(uuid)
         entries = self._parts.journal.block_operations(uuid)
-        if self._runs_for(uuid):
-            return ruling
+        # one can have ended, or begun, since
+        running = running.union(self._running(uuid))
         instance = self._parts.host.instance(uuid)
+        if running:
+            return self._after(instance, running, entries) or ruling
         if instance is None or instance.host != self._parts.host.name:
-            block_settlement.abandon(self._parts, entries)
-            return ruling
+            return block_settlement.abandon(
+                self._parts, uuid, instance, entries) or ruling
         known = self.know_blocks(
             instance, self._parts.jobs.observe(
                 uuid, self._parts.options.call_timeout), entries, starting)
         blocks = self.judge_blocks(known)
+        if known.snapshots:
+            self._made_busy.add(uuid)
         if blocks.refuse:
-            self._parts.host.make_busy(instance, facts.IMAGE_SNAPSHOT)
+            self._make_busy(instance)
         if blocks.verdict is Verdict.END_BLOCK_JOBS:
             blocks = block_settlement.BlockSettlement(
                 self._parts, instance, timeout).settle(known, blocks)
+        if blocks.verdict is not Verdict.HOLD and uuid in self._made_busy:
+            self._parts.host.end_task(uuid, facts.SNAPSHOT_STATES)
+            self._made_busy.discard(uuid)
         return ruling if blocks.verdict is Verdict.LEAVE else blocks
+
+    def keep_busy(self, uuid):
+        """Let the API refuse actions on an instance until it is settled.
+
+        :param uuid: the instance's UUID
+        """
+        try:
+            instance = self._parts.host.instance(uuid)
+            if instance is not None and (
+                    instance.host == self._parts.host.name):
+                self._make_busy(instance)
+        except Exception as e:
+            # the next attempt to settle it does
+            LOG.warning('The API does not refuse actions on it yet: %s', e,
+                        instance_uuid=uuid)
+
+    def _make_busy(self, instance):
+        if instance.task_state is None:
+            self._parts.host.make_busy(instance, facts.IMAGE_SNAPSHOT)
+            self._made_busy.add(instance.uuid)
+
+    def _after(self, instance, running, entries):
+        """Wait for the operations that run, if there is something to end."""
+        left = [entry for entry in entries if entry.subject not in running]
+        if not left:
+            return None
+        if instance is not None and instance.host == self._parts.host.name:
+            self._make_busy(instance)
+        return block_verdict.hold(
+            '%s of %s has not ended, and another operation has to end '
+            'first' % (left[0].operation, left[0].subject))
 
 
 class _Attempt(object):

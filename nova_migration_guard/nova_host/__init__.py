@@ -21,6 +21,7 @@ are not to be shared between threads.
 ``plan``              what has to be known for that
 ``allocations``       what Placement keeps of an instance and its migrations
 ``volumes``           what Cinder and Nova keep of its volumes
+``images``            images that nobody finishes any more
 ``block_operations``  ends an operation on a disk for who waits for it
 ``actions``           what owners and operators of an instance see
 ``tracking``          one resource tracker, within its audit

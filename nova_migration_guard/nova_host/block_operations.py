@@ -19,8 +19,6 @@ Every step can be made again, since nova-compute can die between any two.
 import time
 import traceback
 
-from keystoneauth1 import exceptions as auth_errors
-from keystoneauth1 import loading
 from nova.compute import utils as compute_utils
 from nova import context as nova_context
 from nova import exception
@@ -32,16 +30,17 @@ from oslo_serialization import jsonutils
 
 from nova_migration_guard import compat
 from nova_migration_guard import journal
+from nova_migration_guard.nova_host import images
+from nova_migration_guard.nova_host import plan as plans
+from nova_migration_guard.nova_host import volumes as nova_volumes
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-# Statuses of an image that nobody uploads any more.
-_UNFINISHED = ('queued', 'saving')
-
-# The sections of nova.conf with the credentials of Nova's own user, best
-# first; since Train no nova-compute starts without the second.
-_CREDENTIALS = ('service_user', 'placement')
+# How often, and for how many seconds, Cinder is asked whether it has taken
+# note of a snapshot. Its drivers look at its status every second.
+_ASK_INTERVAL = 0.5
+_TAKES_NOTE = 3
 
 
 def _entry(operation, context, instance, host, subject, **known):
@@ -60,6 +59,9 @@ class BlockOperations(object):
 
     def __init__(self, manager):
         self._manager = manager
+        self._images = images.Images(manager)
+        self._volumes = nova_volumes.Volumes(manager)
+        self.delete_unfinished_images = self._images.delete_unfinished
 
     @property
     def snapshot_folder(self):
@@ -137,6 +139,16 @@ class BlockOperations(object):
             return 'an attachment of volume %s' % entry.details['new_volume']
         return None
 
+    def _may_be_connected(self, attachment_id):
+        """Tell whether a volume may still be connected to this host.
+
+        It is disconnected before its attachment ends. After that its address
+        can be another volume's, which must not be touched.
+
+        :param attachment_id: None for one from before Cinder's API 3.44
+        """
+        return attachment_id is None or self._has_attachment(attachment_id)
+
     def _has_attachment(self, attachment_id):
         try:
             self._manager.volume_api.attachment_get(
@@ -159,9 +171,12 @@ class BlockOperations(object):
             self._finish_swap(context, instance, entry)
         elif entry.operation == journal.VOLUME_SNAPSHOT_CREATE:
             # Cinder ends what is "creating"
-            self._end_snapshot(context, instance, entry, 'creating', True)
+            self._report_snapshot(context, entry, 'creating')
+            self._wait_for_cinder(context, entry)
+            self._refresh(context, instance, entry)
         elif entry.operation == journal.VOLUME_SNAPSHOT_DELETE:
-            self._end_snapshot(context, instance, entry, 'deleting', True)
+            self._report_snapshot(context, entry, 'deleting')
+            self._refresh(context, instance, entry)
 
     def undo(self, instance, entry):
         """Tell the service that an operation was not done.
@@ -173,59 +188,13 @@ class BlockOperations(object):
         """
         context = nova_context.get_admin_context()
         if entry.operation == journal.LIVE_SNAPSHOT:
-            self._delete_image(entry.subject)
+            self._images.delete(entry.subject)
         elif entry.operation == journal.VOLUME_SWAP:
             self._undo_swap(context, instance, entry)
         elif entry.operation == journal.VOLUME_SNAPSHOT_CREATE:
-            self._end_snapshot(context, instance, entry, 'error', False)
+            self._report_snapshot(context, entry, 'error')
         elif entry.operation == journal.VOLUME_SNAPSHOT_DELETE:
-            self._end_snapshot(context, instance, entry, 'error_deleting',
-                               False)
-
-    # ---- images
-
-    @staticmethod
-    def _image_context():
-        """A context with which Glance lets Nova's own user in.
-
-        The one of the user's request is gone with the process.
-        """
-        auth = None
-        for section in _CREDENTIALS:
-            auth = auth or loading.load_auth_from_conf_options(CONF, section)
-        return nova_context.RequestContext(is_admin=True,
-                                           user_auth_plugin=auth)
-
-    def _delete_image(self, image_id):
-        """Delete an image that was not finished, as Nova does on an error."""
-        context = self._image_context()
-        try:
-            image = self._manager.image_api.get(context, image_id)
-            if image['status'] in _UNFINISHED:
-                self._manager.image_api.delete(context, image_id)
-        except exception.ImageNotFound:
-            LOG.debug('Image %s is deleted already.', image_id)
-        except (exception.ImageNotAuthorized, exception.Forbidden,
-                auth_errors.Unauthorized) as e:
-            # it would be the same at every attempt
-            LOG.error('Image %s will not be finished, and Glance does not let '
-                      'this host delete it: %s', image_id, e)
-
-    def delete_unfinished_images(self, instance):
-        """Delete the images of an instance that are not finished.
-
-        :param instance: a ``nova.objects.Instance`` of which nobody makes an
-            image
-        :raises Exception: what Glance raises
-        """
-        context = self._image_context()
-        for status in _UNFINISHED:
-            for image in self._manager.image_api.get_all(context, filters={
-                    'instance_uuid': instance.uuid, 'status': status}):
-                properties = image.get('properties', {})
-                if properties.get('instance_uuid') == instance.uuid and (
-                        image['status'] == status):
-                    self._delete_image(image['id'])
+            self._report_snapshot(context, entry, 'error_deleting')
 
     # ---- volumes
 
@@ -242,17 +211,21 @@ class BlockOperations(object):
 
     def _end_attachment(self, context, instance, attachment_id, volume_id):
         """End an attachment to this host, of either kind."""
-        volumes = self._manager.volume_api
         if attachment_id is not None:
-            try:
-                volumes.attachment_delete(context, attachment_id)
-            except exception.VolumeAttachmentNotFound:
-                LOG.debug('Attachment %s is deleted already.', attachment_id)
+            self._volumes.delete_attachment(context, attachment_id)
         elif instance is not None:
             # attached before Cinder's API 3.44
-            volumes.terminate_connection(
-                context, volume_id,
-                self._manager.driver.get_volume_connector(instance))
+            self._if_there(
+                self._manager.volume_api.terminate_connection, context,
+                volume_id, self._manager.driver.get_volume_connector(instance))
+
+    @staticmethod
+    def _if_there(call, context, volume_id, *args):
+        """Tell Cinder something about a volume that may be deleted."""
+        try:
+            call(context, volume_id, *args)
+        except exception.VolumeNotFound:
+            LOG.debug('Volume %s is deleted.', volume_id)
 
     def _complete_migration(self, context, entry, error):
         """Tell Cinder that the migration of a volume has ended.
@@ -271,6 +244,9 @@ class BlockOperations(object):
                     old.get('migration_status') != 'migrating'):
                 # Cinder has ended it, and given the volume its old ID
                 return entry.subject
+            if error:
+                # Nova's client has no error of its own for this below
+                volumes.get(context, new)
             return volumes.migrate_volume_completion(
                 context, entry.subject, new, error=error)['save_volume_id']
         except exception.VolumeNotFound:
@@ -279,18 +255,21 @@ class BlockOperations(object):
     def _undo_swap(self, context, instance, entry):
         details, volumes = entry.details, self._manager.volume_api
         new = details['new_volume']
-        if instance is not None:
+        if instance is not None and self._may_be_connected(
+                details['new_attachment']):
             self._disconnect(context, instance,
                              details.get('new_connection'), new)
-        try:
-            volumes.roll_detaching(context, entry.subject)
-        except exception.VolumeNotFound:
-            LOG.debug('Volume %s is deleted.', entry.subject)
+        self._if_there(volumes.roll_detaching, context, entry.subject)
         if details['new_attachment'] is None:
-            volumes.unreserve_volume(context, new)
+            self._if_there(volumes.unreserve_volume, context, new)
         self._end_attachment(context, instance, details['new_attachment'],
                              new)
-        self._complete_migration(context, entry, error=True)
+        try:
+            self._complete_migration(context, entry, error=True)
+        except exception.InvalidInput as e:
+            # it would be the same at every attempt
+            LOG.warning('Cinder does not take the end of the migration of '
+                        'volume %s: %s', entry.subject, e)
         if instance is not None:
             self._notify_of_error(context, instance, entry)
 
@@ -311,8 +290,9 @@ class BlockOperations(object):
     def _finish_swap(self, context, instance, entry):
         details, volumes = entry.details, self._manager.volume_api
         new = details['new_volume']
-        self._disconnect(context, instance, details.get('old_connection'),
-                         entry.subject)
+        if self._may_be_connected(details['old_attachment']):
+            self._disconnect(context, instance, details.get('old_connection'),
+                             entry.subject)
         if details['new_attachment']:
             volumes.attachment_complete(context, details['new_attachment'])
         self._end_attachment(context, instance, details['old_attachment'],
@@ -346,13 +326,41 @@ class BlockOperations(object):
                 bdm.attachment_id = details['new_attachment']
             bdm.save()
 
-    def _end_snapshot(self, context, instance, entry, status, changed):
-        """Report an assisted snapshot.
+    # ---- volumes' snapshots
 
-        :param changed: whether the volume consists of other files now
+    def _report_snapshot(self, context, entry, status):
+        """Tell Cinder how far an assisted snapshot is.
+
+        The driver's own way hides that Cinder did not hear it.
         """
-        driver = self._manager.driver
-        driver._volume_snapshot_update_status(context, entry.subject, status)
-        if changed:
-            driver._volume_refresh_connection_info(
-                context, instance, entry.details['volume'])
+        try:
+            self._manager.volume_api.update_snapshot_status(
+                context, entry.subject, status)
+        except (exception.SnapshotNotFound, exception.InvalidInput) as e:
+            # Cinder has ended it, by itself or since it was told before
+            LOG.info('Cinder does not take the status %s of snapshot %s: %s',
+                     status, entry.subject, e)
+
+    def _wait_for_cinder(self, context, entry):
+        """Wait until Cinder knows that the volume has another file.
+
+        Before that it says that the guest is to be started with the former.
+        """
+        deadline = time.monotonic() + _TAKES_NOTE
+        while True:
+            try:
+                snapshot = self._manager.volume_api.get_snapshot(
+                    context, entry.subject)
+            except exception.SnapshotNotFound:
+                return
+            if snapshot['status'] != 'creating':
+                return
+            if time.monotonic() > deadline:
+                raise plans.Unsettled('Cinder has not taken note of snapshot '
+                                      '%s' % entry.subject)
+            time.sleep(_ASK_INTERVAL)
+
+    def _refresh(self, context, instance, entry):
+        """Let Nova's record say what Cinder says of a volume."""
+        self._manager.driver._volume_refresh_connection_info(
+            context, instance, entry.details['volume'])

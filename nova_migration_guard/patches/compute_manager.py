@@ -136,7 +136,9 @@ def _begin_swap(wrapped, manager, args, kwargs):
     def arguments(context, instance, bdm, connector, old_volume_id,
                   new_volume, resize_to, new_attachment_id,
                   is_cinder_migration):
-        return (context, instance, bdm, old_volume_id, new_volume, resize_to,
+        # the driver is told the same name
+        return (bdm.device_name.rpartition('/')[2],
+                context, instance, bdm, old_volume_id, new_volume, resize_to,
                 new_attachment_id, is_cinder_migration)
 
     guardian = guards.for_manager(manager)

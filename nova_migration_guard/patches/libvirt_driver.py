@@ -146,12 +146,12 @@ def _copy_volume(wrapped, driver, args, kwargs):
     under names that differ.
     """
     guardian = _guard_of(driver)
-    if guardian is not None:
-        guest, dev, conf = args[:3]
-        guest = guardian.blocks.swap_copies(
-            guest, dev, conf.source_path or conf.source_name)
-        args = (guest,) + tuple(args[1:])
-    return wrapped(*args, **kwargs)
+    if guardian is None:
+        return wrapped(*args, **kwargs)
+    guest, dev, conf = args[:3]
+    return guardian.blocks.swap_copies(
+        guest, dev, conf.source_path or conf.source_name,
+        lambda watched: wrapped(watched, *args[1:], **kwargs))
 
 
 def _volume_snapshot_create(wrapped, driver, args, kwargs):

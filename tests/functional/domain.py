@@ -300,11 +300,21 @@ class Domain(object):
         return block_job.chain_of(self._disk(dev))
 
     def consist_of(self, dev, files):
-        """Let a disk consist of other images."""
-        for tree in (self._live, self._config):
+        """Let a disk consist of other images.
+
+        A definition names the active one only: libvirt finds the others when
+        it starts the guest.
+        """
+        for tree, names in ((self._live, files), (self._config, files[:1])):
             for disk in tree.findall('./devices/disk'):
                 if disk.find('target').get('dev') == dev:
-                    block_job.set_chain(disk, files)
+                    block_job.set_chain(disk, names)
+
+    def defined_source(self, dev):
+        """The image of a disk with which the guest would be started next."""
+        return next(block_job.chain_of(disk)[0] for disk in
+                    self._config.findall('./devices/disk')
+                    if disk.find('target').get('dev') == dev)
 
     def fsFreeze(self, mountpoints=None, flags=0):
         self.frozen += 1
@@ -383,6 +393,13 @@ class Domain(object):
     def end_merge(self, dev):
         """A pull or a commit has ended by itself."""
         self.block_jobs.pop(dev).merge()
+
+    def blockResize(self, disk, size, flags=0):
+        if not self.active:
+            raise api.error(api.ERR_OPERATION_INVALID, 'Requested operation '
+                            'is not valid: domain is not running')
+        self._disk(disk)
+        return 0
 
     def blockJobInfo(self, disk, flags=0):
         dev = self._disk(disk).find('target').get('dev')

@@ -102,6 +102,14 @@ class JudgeTestCase(base.BaseTestCase):
             self.assertIs(LEAVE, self.verdict_on(seen(COPY),
                                                  task_state=task_state))
 
+    def test_task_state_and_an_entry(self):
+        """The entry names Nova's disk; the copy of another is not Nova's."""
+        found = known(
+            seen(SNAPSHOT, libvirt_jobs.BlockJob('vdb', Type.COPY, '/copy')),
+            entry(journal.LIVE_SNAPSHOT), task_state='image_uploading')
+        self.assertEqual(['vda'], [job.disk for job in found.novas_jobs])
+        self.assertEqual(['vdb'], [job.disk for job in found.foreign_jobs])
+
     def test_task_state_of_this_process(self):
         self.assertIs(LEAVE, self.verdict_on(
             seen(COPY), task_state=facts.IMAGE_SNAPSHOT, starting=False))
@@ -152,10 +160,11 @@ class JudgeTestCase(base.BaseTestCase):
 @ddt.ddt
 class OutcomeTestCase(base.BaseTestCase):
 
-    def outcome(self, operation, chain, phase=journal.COPYING, **details):
+    def outcome(self, operation, chain, phase=journal.COPYING, runs=True,
+                **details):
         disk = domain_xml.Disk('vda', None, tuple(chain))
         return block_verdict.outcome(
-            entry(operation, phase, **details), (disk,))
+            entry(operation, phase, **details), (disk,), runs)
 
     @ddt.data((['new'], DONE), (['old'], NOT_DONE), (['other'], UNKNOWN),
               ([], UNKNOWN))
@@ -175,7 +184,7 @@ class OutcomeTestCase(base.BaseTestCase):
 
     def test_disk_is_gone(self):
         self.assertIs(UNKNOWN, block_verdict.outcome(
-            entry(disk='vdz', source='old'), ()))
+            entry(disk='vdz', source='old'), (), True))
 
     def test_live_snapshot(self):
         self.assertIs(NOT_DONE, self.outcome(
@@ -199,3 +208,16 @@ class OutcomeTestCase(base.BaseTestCase):
         self.assertIs(expected, self.outcome(
             journal.VOLUME_SNAPSHOT_DELETE, chain, merged=merged,
             merge_target=merge_target))
+
+    @ddt.data(('b', 'a'), ('a', None), (None, None))
+    @ddt.unpack
+    def test_snapshot_delete_of_a_guest_that_is_off(self, merged,
+                                                    merge_target):
+        """Its chain is not told, and looks as if all were merged."""
+        self.assertIs(NOT_DONE, self.outcome(
+            journal.VOLUME_SNAPSHOT_DELETE, ['c'], runs=False, merged=merged,
+            merge_target=merge_target))
+
+    def test_snapshot_create_of_a_guest_that_is_off(self):
+        self.assertIs(DONE, self.outcome(
+            journal.VOLUME_SNAPSHOT_CREATE, ['/v/new'], runs=False))
