@@ -131,7 +131,7 @@ class Settler(object):
         running = running.union(self._running(uuid))
         instance = self._parts.host.instance(uuid)
         if running:
-            return self._after(instance, running, entries) or ruling
+            return self._after(uuid, instance, running, entries) or ruling
         if instance is None or instance.host != self._parts.host.name:
             return block_settlement.abandon(
                 self._parts, uuid, instance, entries) or ruling
@@ -171,16 +171,19 @@ class Settler(object):
             self._parts.host.make_busy(instance, facts.IMAGE_SNAPSHOT)
             self._made_busy.add(instance.uuid)
 
-    def _after(self, instance, running, entries):
+    def _after(self, uuid, instance, running, entries):
         """Wait for the operations that run, if there is something to end."""
-        left = [entry for entry in entries if entry.subject not in running]
+        left = ['%s of %s' % (entry.operation, entry.subject)
+                for entry in entries if entry.subject not in running]
+        if uuid in self._made_busy:
+            left.append('its task state')
         if not left:
             return None
         if instance is not None and instance.host == self._parts.host.name:
             self._make_busy(instance)
         return block_verdict.hold(
-            '%s of %s has not ended, and another operation has to end '
-            'first' % (left[0].operation, left[0].subject))
+            '%s has not ended, and another operation has to end first' %
+            left[0])
 
 
 class _Attempt(object):

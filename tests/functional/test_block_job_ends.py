@@ -179,18 +179,40 @@ class VolumeSwap(disk_operations.VolumeSwapTestCase):
         held = self.held('host-a')[self.server['id']]
         self.assertIn(NEW, held.reason)
 
-    @properties.guarded
-    def test_another_operation_still_runs(self):
-        """What has failed is not forgotten because of it."""
+    def fail_to_make_an_image(self):
+        """Leave a job on vda, while volumes are swapped."""
         self.begin_without_cinder()
         self.act(self.server, 'createImage', {'name': 'picture'})
         image = self.wait_for_block_job('vda')
         hooks = self.let_abort_fail('before')
         image.copied()
-        self.wait_until(lambda: self.held('host-a'), 'it is held')
+        self.wait_until(lambda: self.held('host-a') and
+                        not self.nova_says(self.server).task_state,
+                        'it is held')
         del hooks[:]
         self.guard_of('host-a').settle_held()
         self.assertIn(self.server['id'], self.held('host-a'))
+        self.assertEqual('image_snapshot',
+                         self.nova_says(self.server).task_state)
+
+    @properties.guarded
+    def test_entry_is_removed_while_another_operation_runs(self):
+        """The guard ends the task state that it has given the instance."""
+        self.fail_to_make_an_image()
+        for path in self.journaled('host-a'):
+            if OLD not in path.name:
+                path.unlink()
+        self.guard_of('host-a').settle_held()
+        self.assertIn(self.server['id'], self.held('host-a'))
+        self.domain.block_jobs['vdb'].copied()
+        self.wait_until(lambda: self.mapped()[0][0] == NEW, 'it is swapped')
+        self.settle('host-a')
+        self.must_be_done()
+
+    @properties.guarded
+    def test_another_operation_still_runs(self):
+        """What has failed is not forgotten because of it."""
+        self.fail_to_make_an_image()
         self.assertIn('vdb', self.domain.block_jobs)
         self.domain.block_jobs['vdb'].copied()
         self.wait_until(lambda: self.mapped()[0][0] == NEW, 'it is swapped')
