@@ -128,6 +128,8 @@ class Facts(object):
     :ivar asked: which host ``peer`` is about, or None before one was asked
     :ivar reachable: whether the destination answers on the network; None
         when that was not tried
+    :ivar requested: the IDs of the records that are younger than this
+        nova-compute, which begins those migrations itself
     """
     host: str
     vm_state: str
@@ -143,6 +145,7 @@ class Facts(object):
     peer_works: bool = False
     asked: typing.Optional[str] = None
     reachable: typing.Optional[bool] = None
+    requested: typing.FrozenSet[int] = frozenset()
 
     @property
     def guest(self):
@@ -166,6 +169,17 @@ class Facts(object):
         """Whether something says that a migration from here has not ended."""
         return (self.task_state == MIGRATING or bool(self.open_records) or
                 self.phase is not None)
+
+    @property
+    def only_requested(self):
+        """Whether all there is is a request that is on its way to this host.
+
+        The API takes one as soon as a settlement has made the instance idle,
+        which can be before the guard has learned that it was settled.
+        """
+        return (self.phase is None and bool(self.open_records) and all(
+            record.before_libvirt and record.id in self.requested
+            for record in self.open_records))
 
     @property
     def moved(self):

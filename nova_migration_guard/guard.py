@@ -18,6 +18,7 @@ something that an error path has to remember.
 """
 
 import dataclasses
+import itertools
 import threading
 import time
 import typing
@@ -99,7 +100,7 @@ class Guard(object):
                                   self._jobs, self._journal, options)
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
-            self._parts, self.hold, self.held)
+            self._parts, self.hold, self.held, self._settle_now)
         #: see :class:`nova_migration_guard.block_tracking.BlockTracking`
         self.blocks = block_tracking.BlockTracking(
             self._parts, self.hold,
@@ -136,6 +137,8 @@ class Guard(object):
         instances = {instance.uuid: instance
                      for instance in self._host.instances()}
         open_records = self._host.all_open_records()
+        self._settler.left_behind(
+            itertools.chain.from_iterable(open_records.values()))
         entries, blocks = self._entries()
         elsewhere = set(entries).union(open_records, blocks).difference(
             instances)
@@ -361,14 +364,18 @@ class Guard(object):
         """
         uuids = [uuid for uuid, held in list(self.held.items())
                  if now is None or held.next_attempt <= now]
+        if uuids:
+            self._settle_now(*uuids)
+        self._jobs.rest()
+        self._report_held()
+
+    def _settle_now(self, *uuids):
+        """Try to settle held instances, and make up for what they missed."""
         try:
-            if uuids:
-                self._settle_each(dict.fromkeys(uuids), self._attempt_time)
+            self._settle_each(dict.fromkeys(uuids), self._attempt_time)
         except Exception:
             LOG.exception('The held instances could not be settled; the next '
                           'attempt is in %s s.', self._options.settle_interval)
-        self._jobs.rest()
-        self._report_held()
         for uuid in uuids:
             if uuid not in self.held and uuid in self._skipped:
                 self._initialise(uuid, self._skipped.pop(uuid))
@@ -378,12 +385,13 @@ class Guard(object):
 
         Nova's start-up takes a task state for one that an earlier process
         left, and does the task again. One that came up since belongs to this
-        process.
+        process, as a migration does: those that were left have been settled.
         """
         try:
             instance = self._host.instance(uuid)
             if (instance is not None and instance.host == self._host.name and
-                    instance.task_state in (None, skipped_task_state)):
+                    instance.task_state in (None, skipped_task_state) and
+                    instance.task_state != facts.MIGRATING):
                 self._host.initialise(instance)
         except Exception:
             LOG.exception('The instance is settled, but could not be '

@@ -35,12 +35,14 @@ class Operations(object):
     :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param hold: a callable that holds an instance: (uuid, reason)
     :param held: {UUID: :class:`nova_migration_guard.guard.Held`}
+    :param settle: a callable that tries to settle an instance: (uuid)
     """
 
-    def __init__(self, parts, hold, held):
+    def __init__(self, parts, hold, held, settle):
         self._parts = parts
         self._hold = hold
         self._held = held
+        self._settle = settle
 
     def may_begin(self, context, dest, instance, block_migration, migration,
                   migrate_data):
@@ -70,6 +72,9 @@ class Operations(object):
     def _reason_to_refuse(self, instance, migration):
         if not self._parts.enforces:
             return None
+        if instance.uuid in self._held:
+            # the API took the request, so it may be settled by now
+            self._settle(instance.uuid)
         if instance.uuid in self._held:
             return 'the instance is held: %s' % (
                 self._held[instance.uuid].reason)

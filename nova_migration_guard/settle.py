@@ -52,8 +52,18 @@ class Settler(object):
         self._parts = parts
         self._peers = peers
         self._running = running
+        # IDs of the open records that an earlier process may have left
+        self._left = None
         # UUIDs of the instances whose image task no process works at
         self._made_busy = set()
+
+    def left_behind(self, records):
+        """Tell apart what an earlier process left from what is requested.
+
+        :param records: every open :class:`nova_migration_guard.facts.Record`
+            at the start of this process
+        """
+        self._left = frozenset(record.id for record in records)
 
     def know(self, instance, observation, records, entry):
         """Put one instance's facts together, without the destination's.
@@ -71,7 +81,9 @@ class Settler(object):
             vm_state=instance.vm_state, task_state=instance.task_state,
             records=tuple(records), observation=observation,
             observed_at=time.time(), phase=entry.phase if entry else None,
-            journaled_destination=entry.destination if entry else None)
+            journaled_destination=entry.destination if entry else None,
+            requested=frozenset() if self._left is None else frozenset(
+                record.id for record in records) - self._left)
         if known.needs_all_records:
             known = dataclasses.replace(
                 known, records=tuple(self._parts.host.records(instance.uuid)))

@@ -118,6 +118,8 @@ def _judge_outgoing(known):
 def _judge_migration_without_job(known):
     guest = facts.Guest
     stays = known.guest in (guest.HERE, guest.OFF)
+    if stays and known.only_requested:
+        return Ruling(Verdict.LEAVE, 'a live migration is about to begin')
     if stays and known.before_libvirt:
         return Ruling(Verdict.UNDO, 'no job runs and %s' % known.guest.value)
     if known.destination is None:

@@ -131,6 +131,43 @@ class ServicesAway(HeldTestCase):
         self.must_be_as_before()
         self.must_live_on()
 
+    def test_request_when_it_is_settled_and_not_known_to_be(self):
+        """An attempt takes longer than it may, and ends well in the end."""
+        job = self.begin_migration(self.server, 'host-b')
+        self.kill_compute('host-a')
+        job.fail()
+        outage = self.away(exception.CinderConnectionFailed(reason='away'),
+                           (cinder.API, 'attachment_delete'))
+        self.start_compute('host-a')
+        self.must_be_held('away')
+        outage.come_back()
+        self.guard_of('host-a')._settler.settle(self.server['id'], 5)
+        self.must_be_as_before()
+        self.assertEqual([self.server['id']], list(self.held('host-a')))
+        self.must_live_on()
+
+    def test_settled_while_a_request_is_on_its_way(self):
+        """The same, and the next attempt comes before the request does."""
+        job = self.begin_migration(self.server, 'host-b')
+        self.kill_compute('host-a')
+        job.fail()
+        outage = self.away(exception.CinderConnectionFailed(reason='away'),
+                           (cinder.API, 'attachment_delete'))
+        self.start_compute('host-a')
+        self.must_be_held('away')
+        outage.come_back()
+        self.guard_of('host-a')._settler.settle(self.server['id'], 5)
+        late = self.useFixture(crashes.LateCall(
+            rpcapi.ComputeAPI, 'live_migration'))
+        self.live_migrate(self.server, 'host-b')
+        late.wait()
+        self.settle('host-a')
+        late.arrive()
+        self.wait_for_job(self.server).complete()
+        self.wait_for_server(self.server, lambda server: (
+            server['OS-EXT-SRV-ATTR:host'] == 'host-b' and
+            server['status'] == 'ACTIVE'))
+
     def test_it_is_shown_in_the_actions(self):
         job = self.begin_migration(self.server, 'host-b')
         self.kill_compute('host-b')

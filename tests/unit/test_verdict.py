@@ -184,6 +184,26 @@ class JudgeTestCase(base.BaseTestCase):
             RUNNING, 'migrating', records('running'), peer=PEER_ABSENT,
             phase=journal.STARTED, asked='host-b').verdict)
 
+    def test_request_is_left_to_begin(self):
+        for status in facts.BEFORE_LIBVIRT:
+            asked = records('cancelled', status)
+            for seen_here in (RUNNING, SHUT_DOWN):
+                self.assertIs(LEAVE, self.judge(
+                    seen_here, 'migrating', asked,
+                    requested=frozenset([1])).verdict)
+            # an earlier nova-compute has left it
+            self.assertIs(UNDO, self.judge(
+                RUNNING, 'migrating', asked).verdict)
+        for asked, phase in ((records('running'), None),
+                             (records('running', 'accepted'), None),
+                             (records('accepted'), journal.STARTED)):
+            self.assertIs(ASK, self.judge(
+                RUNNING, 'migrating', asked, phase=phase,
+                requested=frozenset([0, 1])).verdict)
+        self.assertIs(ABORT, self.judge(
+            STREAMING, 'migrating', records('accepted'),
+            requested=frozenset([0])).verdict)
+
     def test_hosts_that_are_asked(self):
         def known(*records, **kwargs):
             return facts.Facts(
