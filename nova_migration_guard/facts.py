@@ -234,13 +234,14 @@ class Facts(object):
             (self.migrating or self.vm_state in EXPECTED_TO_RUN))
 
     @property
-    def abort_would_freeze(self):
-        """Whether an abort would halt the guest until the network is back.
+    def abort_could_freeze(self):
+        """Whether an abort could halt the guest until the network is back.
 
-        In the memory phase QEMU waits for the other side to take note.
+        QEMU waits for the other side to take note: always when it copies
+        memory, and when it copies disks for a write that is under way. Its
+        main loop stands still meanwhile (libvirt 9.0, QEMU 7.2).
         """
-        job = self.observation.job
-        return bool(job and job.copies_memory) and self.reachable is False
+        return self.job is Job.OUTGOING and self.reachable is False
 
     @property
     def left_last(self):

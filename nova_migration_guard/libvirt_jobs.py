@@ -131,13 +131,10 @@ class DomainJob(object):
     :ivar operation: an :class:`Operation`; UNKNOWN where libvirt does not
         tell
     :ivar elapsed: seconds since the job began, or None
-    :ivar copies_memory: whether it has begun to. A migration's disks come
-        first, and QEMU counts no memory until they are in step.
     """
     type: int = JobType.NONE
     operation: int = Operation.UNKNOWN
     elapsed: typing.Optional[float] = None
-    copies_memory: bool = False
 
     @property
     def active(self):
@@ -262,8 +259,7 @@ class _Look(object):
         return DomainJob(
             _member(JobType, stats['type']),
             _member(Operation, stats.get('operation', Operation.UNKNOWN)),
-            None if elapsed is None else elapsed / 1000.0,
-            bool(stats.get('memory_processed')))
+            None if elapsed is None else elapsed / 1000.0)
 
     @staticmethod
     def _block_jobs(domain, disks):

@@ -249,8 +249,7 @@ class _Attempt(object):
         self._known = self._know(
             self._instance, observation,
             self._parts.host.open_records(self._uuid), self._entry)
-        if (self._known.job is facts.Job.OUTGOING and
-                observation.job.copies_memory and self._known.destination):
+        if self._known.job is facts.Job.OUTGOING and self._known.destination:
             self._known = dataclasses.replace(
                 self._known,
                 reachable=self._peers.reachable(self._known.destination))

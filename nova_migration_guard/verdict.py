@@ -107,9 +107,9 @@ def _judge_unknown(known):
 def _judge_outgoing(known):
     if not known.job_is_novas:
         return _hold('a migration job runs that Nova did not start')
-    if known.abort_would_freeze:
-        return _hold('a migration job copies memory to %s, which does not '
-                     'answer: an abort would halt the guest until it does' %
+    if known.abort_could_freeze:
+        return _hold('a migration job runs to %s, which does not answer: an '
+                     'abort could halt the guest until it does' %
                      known.destination)
     return Ruling(Verdict.ABORT, 'a migration job runs that no nova-compute '
                   'controls', refuse=True)

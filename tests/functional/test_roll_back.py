@@ -152,13 +152,22 @@ class RollBack(settlement.SettlementTestCase):
         ((20, 2), HALTED, 'its start-up aborts whatever the phase')])
     def test_abort_would_halt_the_guest(self):
         """The network is cut while memory is copied."""
-        job = self.begin_migration(self.server, 'host-b', percent=80)
+        self._cut_the_network(percent=80)
+
+    @properties.held(stock=properties.HOLDS, since=[
+        ((20, 2), HALTED, 'its start-up aborts whatever the phase')])
+    def test_abort_could_halt_the_guest(self):
+        """The network is cut while a disk is copied."""
+        self._cut_the_network(percent=10)
+
+    def _cut_the_network(self, percent):
+        job = self.begin_migration(self.server, 'host-b', percent=percent)
         self.world.cut_off.add('host-b')
         self.restart_compute('host-a')
         self.must(not self.hypervisor('host-a').aborts, HALTED,
                   self.nova_says(self.server))
         if self.guard:
-            self.assertIn('an abort would halt the guest',
+            self.assertIn('an abort could halt the guest',
                           self.held('host-a')[self.server['id']].reason)
             self.assertTrue(job.running)
             self.world.cut_off.clear()

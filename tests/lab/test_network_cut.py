@@ -87,7 +87,7 @@ class GuardedTestCase(MemoryPhase):
                          self.lab.nova_says(self.server))
         # what the user is told
         reasons = self.lab.why_failed(self.server, 'migration_guard_hold')
-        self.assertIn('copies memory to host-b, which does not answer',
+        self.assertIn('runs to host-b, which does not answer',
                       ' '.join(reasons))
         self.lab.heal_network('host-a', 'host-b')
         self.wait_until_settled()

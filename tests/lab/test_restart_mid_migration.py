@@ -82,7 +82,7 @@ class GuardedTestCase(migration.MigrationTestCase):
         self.must_migrate_to('host-c')
 
     def test_killed_while_the_network_is_cut(self):
-        """The abort is accepted, and the job stays until B can be told."""
+        """Nothing is aborted until B can be told: the guest goes on."""
         self.begin()
         self.lab.kill_compute('host-a')
         self.lab.cut_network('host-a', 'host-b')
