@@ -17,7 +17,6 @@ cannot be judged, for whatever reason, is held: that is the default, and not
 something that an error path has to remember.
 """
 
-import dataclasses
 import itertools
 import threading
 import time
@@ -29,6 +28,7 @@ import tenacity
 from nova_migration_guard import block_tracking
 from nova_migration_guard import connections
 from nova_migration_guard import facts
+from nova_migration_guard import held as held_instances
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import operations
@@ -50,27 +50,6 @@ ASKED_AT_ONCE = 64
 _SETTLED_STATES = (facts.MIGRATING,) + facts.SNAPSHOT_STATES
 
 
-@dataclasses.dataclass
-class Held(object):
-    """An instance that waits to be settled.
-
-    Nothing is held in report mode.
-
-    :ivar reason: why, in one sentence
-    :ivar since: POSIX time at which it was first held
-    :ivar attempts: how often it was tried to settle it
-    :ivar next_attempt: when the settler tries again, on the monotonic clock
-    :ivar reported: the reason that the instance's actions show
-    :ivar deletable: whether it may be deleted all the same
-    """
-    reason: str
-    since: float = dataclasses.field(default_factory=time.time)
-    attempts: int = 0
-    next_attempt: float = 0.0
-    reported: str = ''
-    deletable: bool = False
-
-
 class Guard(object):
     """Guards the instances of one nova-compute.
 
@@ -88,7 +67,7 @@ class Guard(object):
 
     def __init__(self, host, migrations, blocks, actions, options):
         error = host.libvirt_error()
-        self.held: typing.Dict[str, Held] = {}
+        self.held: typing.Dict[str, held_instances.Held] = {}
         self._host = host
         self._actions = actions
         self._options = options
@@ -96,6 +75,7 @@ class Guard(object):
             connections.Connections(host.connect, error), error,
             workers.Workers(options.libvirt_workers))
         self._journal = journal.Journal(options.journal_dir, host.name)
+        self._records = held_instances.Records(options.journal_dir, host.name)
         self._parts = parts.Parts(host, migrations, blocks, actions,
                                   self._jobs, self._journal, options)
         #: see :class:`nova_migration_guard.operations.Operations`
@@ -253,13 +233,17 @@ class Guard(object):
         :param reason: why, in one sentence
         :param deletable: whether it may be deleted all the same
         """
-        held = self.held.setdefault(uuid, Held(reason=''))
+        if uuid not in self.held:
+            self.held[uuid] = held_instances.Held(
+                reason='', since=self._records.since(uuid))
+        held = self.held[uuid]
         held.deletable = deletable
         held.attempts += 1
         held.next_attempt = time.monotonic() + self._wait_after(held.attempts)
         if held.reason != reason:
             held.reason = reason
             LOG.warning('Held: %s.', reason, instance_uuid=uuid)
+        self._records.write(uuid, held, self._settler.facts.get(uuid))
 
     def _wait_after(self, attempts):
         state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
@@ -280,6 +264,8 @@ class Guard(object):
 
     def _release(self, uuid, ruling):
         self.held.pop(uuid, None)
+        self._settler.facts.pop(uuid, None)
+        self._records.remove(uuid)
         if ruling.verdict in (verdict.Verdict.FINISH, verdict.Verdict.CLOSE):
             self._moved.add(uuid)
         else:
@@ -341,6 +327,8 @@ class Guard(object):
 
     def start_settler(self):
         """Settle what is held, in the background, until :meth:`stop`."""
+        self._records.keep_only(set(self.held))
+        self._records.show_running()
         thread = threading.Thread(target=self._run, name='migration-guard')
         thread.daemon = True
         thread.start()

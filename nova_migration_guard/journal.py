@@ -70,8 +70,9 @@ FREEZING = 'freezing'
 PIVOTING = 'pivoting'
 BLOCK_PHASES = (BEGUN, CONNECTING, COPYING, FREEZING, PIVOTING)
 
-_ENDING = '.json'
-_SEPARATOR = '+'
+#: Of an entry's file, and what separates a block operation's subject in it.
+ENDING = '.json'
+SEPARATOR = '+'
 
 
 class JournalError(Exception):
@@ -163,10 +164,11 @@ _TYPES: typing.Dict[str, typing.Any] = {
     'target': _TEXT_OR_NOT, 'details': dict}
 
 
-def _load(text, host, name):
+def load(text, host, name):
     """Make an entry of a file's text.
 
     :param name: the file's name, without its ending
+    :returns: an :class:`Entry` or a :class:`BlockOperation`
     :raises ValueError: when it is not that entry of that host; the message
         does not quote the content
     """
@@ -175,7 +177,7 @@ def _load(text, host, name):
         raise ValueError('it is no JSON object')
     if content.pop('version', None) != VERSION:
         raise ValueError('it is not of version %d' % VERSION)
-    kind = Entry if _SEPARATOR not in name else BlockOperation
+    kind = Entry if SEPARATOR not in name else BlockOperation
     names = {known.name for known in dataclasses.fields(kind)}
     wrong = names.symmetric_difference(content)
     if wrong:
@@ -199,7 +201,7 @@ def _name(uuid, subject):
     if subject is None:
         return uuid
     # a snapshot's ID comes from Cinder
-    return uuid + _SEPARATOR + parse.quote(subject, safe='')
+    return uuid + SEPARATOR + parse.quote(subject, safe='')
 
 
 class Journal(object):
@@ -214,7 +216,7 @@ class Journal(object):
         self.folder = durable.folder_of(folder, host)
 
     def _path(self, name):
-        return os.path.join(self.folder, name + _ENDING)
+        return os.path.join(self.folder, name + ENDING)
 
     @contextlib.contextmanager
     def _locked(self):
@@ -236,7 +238,7 @@ class Journal(object):
     def _fetch(self, name):
         path = self._path(name)
         try:
-            return _load(durable.read(path), self._host, name)
+            return load(durable.read(path), self._host, name)
         except OSError as e:
             if e.errno == errno.ENOENT:
                 return None
@@ -319,8 +321,8 @@ class Journal(object):
         found = []
         with self._locked():
             for name in sorted(os.listdir(self.folder)):
-                if name.endswith(_ENDING) and name.startswith(uuid or ''):
-                    entry = self._fetch(name[:-len(_ENDING)])
+                if name.endswith(ENDING) and name.startswith(uuid or ''):
+                    entry = self._fetch(name[:-len(ENDING)])
                     if entry is not None:
                         found.append(entry)
         return found

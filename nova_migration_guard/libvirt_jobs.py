@@ -131,10 +131,16 @@ class DomainJob(object):
     :ivar operation: an :class:`Operation`; UNKNOWN where libvirt does not
         tell
     :ivar elapsed: seconds since the job began, or None
+    :ivar copies_memory: whether it has begun to. A migration's disks come
+        first, and QEMU counts no memory until they are in step.
+    :ivar progress: how much of its data is done, from 0 to 1, or None
     """
     type: int = JobType.NONE
     operation: int = Operation.UNKNOWN
     elapsed: typing.Optional[float] = None
+    copies_memory: bool = dataclasses.field(default=False, compare=False)
+    progress: typing.Optional[float] = dataclasses.field(
+        default=None, compare=False)
 
     @property
     def active(self):
@@ -154,10 +160,17 @@ class BlockJob(object):
     :ivar disk: the target name, for example vda
     :ivar type: a :class:`BlockJobType`
     :ivar target: what a copy or an active commit writes to, if it does
+    :ivar progress: how much of its data is done, from 0 to 1, or None
     """
     disk: str
     type: int
     target: typing.Optional[str] = None
+    progress: typing.Optional[float] = dataclasses.field(
+        default=None, compare=False)
+
+
+def _part(done, total):
+    return min(done / total, 1.0) if done is not None and total else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,7 +272,9 @@ class _Look(object):
         return DomainJob(
             _member(JobType, stats['type']),
             _member(Operation, stats.get('operation', Operation.UNKNOWN)),
-            None if elapsed is None else elapsed / 1000.0)
+            None if elapsed is None else elapsed / 1000.0,
+            bool(stats.get('memory_processed')),
+            _part(stats.get('data_processed'), stats.get('data_total')))
 
     @staticmethod
     def _block_jobs(domain, disks):
@@ -268,7 +283,8 @@ class _Look(object):
             info = domain.blockJobInfo(disk.dev, 0)
             if info and info.get('type'):
                 yield BlockJob(disk.dev, _member(BlockJobType, info['type']),
-                               disk.mirror)
+                               disk.mirror,
+                               _part(info.get('cur'), info.get('end')))
 
 
 class LibvirtJobs(object):

@@ -34,7 +34,7 @@ class Operations(object):
 
     :param parts: a :class:`nova_migration_guard.parts.Parts`
     :param hold: a callable that holds an instance: (uuid, reason)
-    :param held: {UUID: :class:`nova_migration_guard.guard.Held`}
+    :param held: {UUID: :class:`nova_migration_guard.held.Held`}
     :param settle: a callable that tries to settle an instance: (uuid)
     """
 

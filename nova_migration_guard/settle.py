@@ -54,6 +54,9 @@ class Settler(object):
         self._running = running
         # IDs of the open records that an earlier process may have left
         self._left = None
+        #: {UUID: :class:`nova_migration_guard.facts.Facts`} of the last
+        #: attempt to settle each
+        self.facts: typing.Dict[str, facts.Facts] = {}
         # UUIDs of the instances whose image task no process works at
         self._made_busy = set()
 
@@ -127,7 +130,11 @@ class Settler(object):
         """
         attempt = _Attempt(self._parts, self._peers, self.know, uuid, timeout,
                            starting)
-        ruling = attempt.settle(observation)
+        try:
+            ruling = attempt.settle(observation)
+        finally:
+            if attempt.known is not None:
+                self.facts[uuid] = attempt.known
         if ruling.verdict is not Verdict.HOLD:
             ruling = self._settle_blocks(uuid, timeout, starting, ruling)
         return ruling
@@ -212,6 +219,11 @@ class _Attempt(object):
         self._timeout = timeout
         self._starting = starting
         self._entry = None
+
+    @property
+    def known(self):
+        """The facts as far as they were gathered, or None."""
+        return getattr(self, '_known', None)
 
     def settle(self, observation):
         self._entry = self._parts.journal.entry(self._uuid)
