@@ -17,6 +17,7 @@ from oslo_log import log as logging
 from nova_migration_guard import compat
 from nova_migration_guard import conf as guard_conf
 from nova_migration_guard import patches
+from nova_migration_guard import seams
 from nova_migration_guard import version
 
 LOG = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def activate(conf):
         return True
     guard_conf.replace_bad_values(conf)
     try:
-        release = compat.check(conf)
+        release = seams.check(conf)
     except compat.UnsupportedNova as e:
         if conf.migration_guard.unsupported_nova == 'refuse':
             raise

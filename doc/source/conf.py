@@ -27,6 +27,8 @@ copyright = 'nova-migration-guard developers'
 master_doc = 'index'
 
 html_theme = 'openstackdocs'
+# read by the pages that include them
+exclude_patterns = ['install/matrix.rst']
 html_static_path = ['_static']
 openstackdocs_auto_name = False
 openstackdocs_use_storyboard = False
@@ -39,23 +41,62 @@ config_generator_config_file = [
 ]
 
 
-class Seams(rst.Directive):
-    """A table of the seams, from what the guard itself checks."""
+class Table(rst.Directive):
+    """A list-table that is made of what the guard itself checks."""
+
+    #: In percent, and the row of titles.
+    WIDTHS = ()
+    TITLES = ()
+
+    def rows(self):
+        """Lists of cells; a cell is a list of lines."""
+        raise NotImplementedError
 
     def run(self):
         lines = ['.. list-table::', '   :header-rows: 1',
-                 '   :widths: 50 50', '',
-                 '   * - Function', '     - Parameters that are known']
-        for seam in compat.SEAMS:
-            lines.append('   * - ``%s.%s``' % (seam.module, seam.name))
-            for number, known in enumerate(seam.signatures):
-                lines.append('     %s ``%s``' % (
-                    ' ' if number else '-', ', '.join(known)))
-                lines.append('')
-        self.state_machine.insert_input(lines, 'compat.SEAMS')
+                 '   :widths: ' + ' '.join(map(str, self.WIDTHS)), '']
+        for row in [[[title] for title in self.TITLES]] + list(self.rows()):
+            for number, cell in enumerate(row):
+                for line, text in enumerate(cell or ['']):
+                    lines.append('   %s %s %s' % (
+                        ' ' if number or line else '*',
+                        ' ' if line else '-', text))
+                    lines.append('')
+        self.state_machine.insert_input(lines, 'compat')
         return []
+
+
+class Seams(Table):
+    WIDTHS = (35, 40, 25)
+    TITLES = ('Function', 'Parameters that are known',
+              'Upstream change that makes its patch needless')
+
+    def rows(self):
+        for seam in compat.SEAMS:
+            forms = []
+            for form in seam.forms:
+                text = '``%s``' % ', '.join(form.parameters)
+                if form.since:
+                    text += ' since %s: %s' % (
+                        ', '.join(form.since), form.change)
+                forms.append(text)
+            yield (['``%s.%s``' % (seam.module, seam.name)], forms,
+                   [seam.upstream or ''])
+
+
+class Releases(Table):
+    WIDTHS = (10, 20, 25, 20, 25)
+    TITLES = ('Nova', 'OpenStack', 'Tested on', 'Python', 'Threads')
+
+    def rows(self):
+        for series in compat.SERIES:
+            yield ([str(series.number)], [series.name],
+                   [', '.join(series.tested)],
+                   [' to '.join(series.pythons)],
+                   [' or '.join(series.backends)])
 
 
 def setup(app):
     """Called by Sphinx."""
+    app.add_directive('releases', Releases)
     app.add_directive('seams', Seams)

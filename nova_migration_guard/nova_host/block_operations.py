@@ -28,11 +28,11 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
-from nova_migration_guard import compat
 from nova_migration_guard import journal
 from nova_migration_guard.nova_host import images
 from nova_migration_guard.nova_host import plan as plans
 from nova_migration_guard.nova_host import volumes as nova_volumes
+from nova_migration_guard import seams
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -282,7 +282,7 @@ class BlockOperations(object):
             notify = compute_utils.notify_about_volume_swap
             # tb: to 21.x
             where = ({'tb': traceback.format_exc()}
-                     if 'tb' in compat.signature_of(notify) else {})
+                     if 'tb' in seams.signature_of(notify) else {})
             notify(context, instance, self._manager.host,
                    fields.NotificationPhase.ERROR, entry.subject,
                    entry.details['new_volume'], e, **where)

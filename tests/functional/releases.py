@@ -318,7 +318,7 @@ def driver_stubs():
         'get_instance_disk_info': '[]',
         '_assert_dest_node_has_enough_disk': None,
     }
-    if VERSION < (22,):
+    if VERSION < (24,):
         # asks privsep for the names of this machine's iSCSI initiators
         stubs['get_volume_connector'] = {}
     return stubs

@@ -17,6 +17,7 @@ a new interpreter. It does what nova-compute does up to the point at which it
 makes its service.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -79,6 +80,70 @@ found['init_host'] = repr(seam(%r))
 """ % INIT_HOST
 
 
+# Every seam's fault when it looks different, and when it is gone.
+EACH_SEAM = """
+from nova_migration_guard import compat
+from nova_migration_guard import seams
+
+def other(other):
+    pass
+
+class Gone(object):
+    def __get__(self, instance, owner):
+        raise AttributeError()
+
+def fault():
+    try:
+        seams.check(config.CONF)
+    except compat.UnsupportedNova as e:
+        return str(e)
+
+for each in compat.SEAMS:
+    seams.find(each)
+    owner, name = each.name.split('.')
+    owner = getattr(sys.modules[each.module], owner)
+    home = next(cls for cls in owner.__mro__ if name in vars(cls))
+    original = vars(home)[name]
+    setattr(home, name, staticmethod(other))
+    changed = fault()
+    setattr(home, name, Gone())
+    found['%s:%s' % (each.module, each.name)] = changed, fault()
+    setattr(home, name, original)
+"""
+
+# Another patcher comes first; then the guard; then Nova calls the function.
+ON_TOP = """
+import functools
+import os
+import wrapt
+from osprofiler import profiler
+from nova.compute import manager
+
+called = []
+
+def original(self):
+    called.append('Nova')
+
+def note(wrapped, instance, args, kwargs):
+    called.append('theirs')
+    return wrapped(*args, **kwargs)
+
+def traced(wrapped, name, **kwargs):
+    profiler.init('key')
+    profiler.get().start = lambda *args, **kwargs: called.append('theirs')
+    profiler.get().stop = lambda *args, **kwargs: None
+    return profiler.trace(name)(wrapped)
+
+manager.ComputeManager.cleanup_host = %s
+start()
+manager.ComputeManager.cleanup_host(object.__new__(manager.ComputeManager))
+found['called'] = called
+found['seam'] = repr(seam('nova.compute.manager:ComputeManager.cleanup_host'))
+"""
+WRAPPERS = ('wrapt.FunctionWrapper(original, note)',
+            "traced(original, 'cleanup')")
+
+
 class ActivationTestCase(base.BaseTestCase):
 
     def setUp(self):
@@ -115,12 +180,11 @@ class ActivationTestCase(base.BaseTestCase):
             return process.returncode, json.load(f), log
 
     def patched_names(self):
-        from nova_migration_guard.patches import compute_manager
-        from nova_migration_guard.patches import pci_manager
-        from nova_migration_guard.patches import resource_tracker
-        return ['%s:%s' % (module.MODULE, name)
-                for module in (compute_manager, pci_manager, resource_tracker)
-                for name in module.PATCHES]
+        from nova_migration_guard import patches
+        modules = [importlib.import_module('%s.%s' % (patches.__name__, name))
+                   for name in patches._MODULES]
+        return sorted({'%s:%s' % (module.MODULE, name) for module in modules
+                       for name in module.PATCHES})
 
     def test_disabled_is_inert(self):
         probe = PATCHED_ATTRIBUTES % self.patched_names()
@@ -205,6 +269,75 @@ start()
         self.assertNotEqual(0, code)
         self.assertIn('nova.compute.manager:ComputeManager.init_virt_events '
                       'is not there', log)
+
+    def test_every_patched_function_is_a_seam(self):
+        from nova_migration_guard import compat
+        self.assertEqual(set(), set(self.patched_names()) - {
+            '%s:%s' % (seam.module, seam.name) for seam in compat.SEAMS})
+
+    def test_every_seam_is_checked(self):
+        """Each in turn has another signature, and then is gone."""
+        code, found, log = self.run_nova(EACH_SEAM)
+        self.assertEqual(0, code, log)
+        from nova_migration_guard import compat
+        self.assertEqual(len(compat.SEAMS), len(found))
+        for name, (changed, gone) in found.items():
+            self.assertEqual(1, changed.count(';') + 1, changed)
+            self.assertIn(name + ' has the signature (other), known: (',
+                          changed)
+            self.assertIn(name + ' is not there', gone)
+
+    def test_seams_have_the_form_of_their_release(self):
+        code, found, log = self.run_nova('start()')
+        self.assertEqual(0, code, log)
+        for text in ('in the form of another release', 'was not tested'):
+            self.assertNotIn(text, log)
+
+    def test_backport_is_judged_by_its_seams(self):
+        code, found, log = self.run_nova("""
+from nova import version
+from nova.compute import manager
+version.version_string = lambda: '20.0.0'
+manager.ComputeManager._live_migration_cleanup_flags = (
+    lambda self, migrate_data, migr_ctxt=None: None)
+start()
+found['init_host'] = repr(seam(%r))
+""" % INIT_HOST)
+        self.assertEqual(0, code, log)
+        self.assertIn('FunctionWrapper', found['init_host'])
+        self.assertIn(
+            'nova 20.0.0 has seams in the form of another release, as a '
+            'backport makes them: ', log)
+        self.assertIn('ComputeManager._live_migration_cleanup_flags (self, '
+                      'migrate_data, migr_ctxt)', log)
+
+    def test_release_that_was_not_tested(self):
+        code, found, log = self.run_nova("""
+from nova import version
+version.version_string = lambda: '31.99.0'
+start()
+found['init_host'] = repr(seam(%r))
+""" % INIT_HOST)
+        self.assertEqual(0, code, log)
+        self.assertIn('FunctionWrapper', found['init_host'])
+        self.assertIn('INFO nova_migration_guard.seams', log)
+        self.assertIn('nova 31.99.0 was not tested; 31.3.1 of its series was',
+                      log)
+
+    def test_on_top_of_another_patcher(self):
+        """OpenTelemetry wraps with wrapt, osprofiler with a decorator."""
+        for wrapper in WRAPPERS:
+            code, found, log = self.run_nova(ON_TOP % wrapper)
+            self.assertEqual(0, code, log)
+            self.assertEqual(['theirs', 'Nova'], found['called'], wrapper)
+            self.assertIn('FunctionWrapper', found['seam'])
+
+    def test_on_top_of_a_wrapper_that_hides_the_signature(self):
+        code, found, log = self.run_nova(
+            ON_TOP % 'lambda *args, **kwargs: original(*args, **kwargs)')
+        self.assertNotEqual(0, code)
+        self.assertIn('ComputeManager.cleanup_host has the signature (args, '
+                      'kwargs), known: (self)', log)
 
     def test_unknown_release(self):
         for release in ('19.3.2', '35.0.0', 'master'):
