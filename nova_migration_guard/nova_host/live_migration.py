@@ -224,13 +224,14 @@ class LiveMigrations(object):
         context = nova_context.get_admin_context()
         if self._allocations.of(context, entry.migration):
             return 'an allocation of the migration'
-        sources = {
-            volume_id: bdm.attachment_id for volume_id, bdm in plans.volumes(
-                self._plans.source_bdms(context, entry)).items()}
+        sources = plans.volumes(self._plans.source_bdms(context, entry))
         current = plans.volumes(plans.bdms(context, entry.instance))
         for volume_id, bdm in current.items():
-            if bdm.attachment_id != sources.get(volume_id):
+            source = sources.get(volume_id)
+            if source is None or bdm.attachment_id != source.attachment_id:
                 return 'volume %s attached to the destination' % volume_id
+        if self._volumes.nobodys(context, entry.instance, sources):
+            return "an attachment of the destination's"
         return None
 
     def undo(self, context, instance, migrations):
@@ -342,7 +343,11 @@ class LiveMigrations(object):
             could not be made
         :raises Exception: what Nova raises
         """
+        self._must_not_return(context, instance)
         self._leave_others(context, instance, destination, migrations)
+        # the destination can have been killed before it did this
+        self._manager.network_api.setup_networks_on_host(
+            context, instance, host=self._manager.host, teardown=True)
         plan = None
         if entry is not None:
             plan = self._plans.plan(context, instance, entry, migrations,
@@ -350,6 +355,14 @@ class LiveMigrations(object):
             # to 24.x the source is cleaned after the destination took over
             self._clean_source(context, instance, plan)
         self._close(context, instance, plan, migrations)
+
+    def _must_not_return(self, context, instance):
+        """Leave alone what the next migration has prepared here."""
+        for migration in objects.MigrationList.get_by_filters(
+                context, {'instance_uuid': instance.uuid,
+                          'status': list(facts.OPEN_STATUSES)}):
+            if migration.dest_compute == self._manager.host:
+                raise Unsettled('the instance is on its way back here')
 
     def _clean_source(self, context, instance, plan):
         flags = self._manager._live_migration_cleanup_flags

@@ -71,6 +71,35 @@ class Volumes(object):
             bdm.attachment_id = source.attachment_id
             bdm.connection_info = source.connection_info
             bdm.save()
+        for attachment_id in self.nobodys(context, instance.uuid, sources):
+            LOG.warning('Deleting attachment %s, which the destination made '
+                        'and did not live to write down.', attachment_id,
+                        instance=instance)
+            self.delete_attachment(context, attachment_id)
+
+    def nobodys(self, context, uuid, sources):
+        """Find attachments of an instance's volumes that no mapping names.
+
+        The destination of a live migration makes one of each volume before
+        it writes that down. While the instance migrates nothing else makes
+        any.
+
+        :param context: a request context
+        :param uuid: the instance's UUID
+        :param sources: {volume ID: its ``nova.objects.BlockDeviceMapping`` on
+            the host that has the guest}
+        :returns: a list of their IDs; to 24.x, which do not ask Cinder for
+            the attachments of a volume, none
+        :raises Exception: when Cinder does not answer
+        """
+        volume_api = self._manager.volume_api
+        if not hasattr(volume_api, 'attachment_get_all'):
+            return []
+        return [attachment['id'] for volume_id, bdm in sources.items()
+                if bdm.attachment_id
+                for attachment in volume_api.attachment_get_all(
+                    context, instance_id=uuid, volume_id=volume_id)
+                if attachment['id'] != bdm.attachment_id]
 
     def delete_attachment(self, context, attachment_id):
         """Delete an attachment that may be gone already.

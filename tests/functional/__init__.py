@@ -28,6 +28,9 @@ tracker and its libvirt driver for each host, in one process.
 ``properties``            a test that must hold guarded, and fail on stock
 ``crashes``, ``steps``    a nova-compute that is killed at a certain call, and
                           at each step of a settlement
+``effects``               what a nova-compute does that outlives its process
+``crash_points``          a nova-compute that is killed before and after each
+                          effect of an operation
 ``races``                 two things that Nova does, in one fixed order
 ========================  ==================================================
 """

@@ -60,6 +60,9 @@ fakelibvirt = _first_module('nova.tests.fixtures.libvirt',
 #: The client of Neutron; it moved in 21.0.
 neutron = _first_module('nova.network.neutron', 'nova.network.neutronv2.api')
 
+#: The client of Glance; it moved in 22.0.
+image_api = _first_module('nova.image.api', 'nova.image.glance')
+
 #: REST API, conductor, scheduler, Placement, and no compute service yet.
 BaseTestCase = base.ServersTestBase
 

@@ -12,75 +12,23 @@
 
 """The steps of a settlement, and a nova-compute that is killed at one.
 
-A step changes something that outlives the process: a row of a database, a
-message to another host, Cinder, Neutron, Placement, a guest, a disk, the
-journal. Between two steps nothing but memory changes, so that to be killed
-before each of them is to be killed everywhere.
-
-Nobody lists the steps of a settlement: they are found as it takes them.
+A step is an effect (:mod:`tests.functional.effects`) that a settlement has.
 """
 
-import contextlib
-import functools
-import inspect
 import threading
 
-import fixtures
-from oslo_messaging import transport
-
-from nova.scheduler.client import report
 from nova import service
-from nova.virt.libvirt import driver
-from nova.volume import cinder
 
-from tests.functional import libvirt_client
+from tests.functional import effects
 from tests.functional import process
 from tests.functional import releases
-from tests.functional import wrapping
-
-#: Messages that only ask.
-QUESTIONS = frozenset([
-    'check_instance_shared_storage', 'get_console_output',
-    'get_instance_diagnostics'])
-
-#: libvirt's methods that only ask begin with one of these.
-LIBVIRT_QUESTIONS = ('ID', 'UUIDString', 'XMLDesc', 'blockJobInfo', 'close',
-                     'get', 'has', 'info', 'is', 'job', 'list', 'lookup',
-                     'memoryStats', 'name', 'open', 'secretLookup', 'state',
-                     'blockStats')
-
-CINDER = ('attachment_complete', 'attachment_create', 'attachment_delete',
-          'attachment_update', 'begin_detaching', 'detach', 'roll_detaching',
-          'terminate_connection', 'unreserve_volume')
-
-#: Of Neutron, on the fixture's class; some are of Nova's client in 20.
-NEUTRON = ('activate_port_binding', 'create_port_binding', 'delete_port',
-           'delete_port_binding', 'update_port')
-
-#: What the driver does to a host's disks.
-DISKS = ('cleanup_instance_directory', 'delete_instance_files')
 
 
 class Killed(BaseException):
     """The nova-compute of the test's thread was killed."""
 
 
-#: Functions beside those that write to a database begin with one of these.
-HELPERS = ('_', 'configure', 'convert', 'create_context', 'get', 'model_query',
-           'pick', 'select')
-
-
-def _writes(database):
-    """The names of the functions that write to Nova's database."""
-    for name, function in vars(database).items():
-        if (inspect.isfunction(function) and
-                function.__module__ == database.__name__ and
-                not name.startswith(HELPERS) and
-                ('_get' not in name or '_update' in name)):
-            yield name
-
-
-class Steps(fixtures.Fixture):
+class Steps(effects.Effects):
     """Sees the steps of settlements, and kills a nova-compute at one.
 
     A killed process ends at once: the thread that came to the step ends, and
@@ -91,10 +39,8 @@ class Steps(fixtures.Fixture):
     """
 
     def __init__(self, cloud):
-        super(Steps, self).__init__()
-        self._cloud = cloud
+        super(Steps, self).__init__(cloud)
         self._at = None
-        self._inside = set()
         #: {thread: its ComputeProcess} of those that settle
         self._settling = {}
         #: the names of the steps since :meth:`watch`
@@ -110,44 +56,16 @@ class Steps(fixtures.Fixture):
 
     def _setUp(self):
         from nova_migration_guard import guard
-        from nova_migration_guard import journal
         from nova_migration_guard import settle
         from nova_migration_guard import workers
-        database = releases.database_api()
-        for name in _writes(database):
-            self._wrap_function(database, name)
-        for owner, names in (
-                (report.SchedulerReportClient, ('put', 'post', 'delete')),
-                (cinder.API, CINDER),
-                (releases.NeutronFixture, NEUTRON),
-                (releases.neutron.API, NEUTRON),
-                (driver.LibvirtDriver, DISKS),
-                (journal.Journal, ('begin', 'advance', 'end'))):
-            for name in names:
-                if hasattr(owner, name):
-                    self._wrap(owner, name, functools.partial(
-                        self._step, '%s.%s' % (owner.__name__, name)))
+        super(Steps, self)._setUp()
         for owner, name, wrapper in (
-                (transport.Transport, '_send', self._send),
-                (libvirt_client.LibvirtClient, 'call', self._call_libvirt),
                 (settle.Settler, 'settle', self._settle),
                 (workers.Workers, 'call', self._wait),
                 (workers.Workers, 'call_each', self._wait),
                 (guard.Guard, '_settle_each', self._settle_each),
                 (service.Service, 'start', self._start)):
-            self._wrap(owner, name, wrapper)
-
-    def _wrap(self, owner, name, wrapper):
-        self.useFixture(fixtures.MockPatchObject(
-            owner, name, wrapping.Wrapped(owner, name, wrapper)))
-
-    def _wrap_function(self, module, name):
-        original = getattr(module, name)
-
-        @functools.wraps(original)
-        def function(*args, **kwargs):
-            return self._step(name, lambda: original(*args, **kwargs))
-        self.useFixture(fixtures.MockPatchObject(module, name, function))
+            self.wrap(owner, name, wrapper)
 
     # ---- which process a thread is of
 
@@ -177,34 +95,18 @@ class Steps(fixtures.Fixture):
 
     # ---- what a step is
 
-    def _of_thread(self):
-        me = threading.get_ident()
-        return None if me in self._inside else self._settling.get(me)
+    def compute_of_thread(self):
+        return self._settling.get(threading.get_ident())
 
-    def _step(self, name, call, *args):
-        compute = self._of_thread()
-        if compute is None:
-            return call()
-        return self._take(compute, name, call)
+    def sees(self, compute):
+        return compute in list(self._settling.values())
 
-    def _send(self, call, sender, target, context, message, *args):
-        if message.get('method') in QUESTIONS:
-            return call()
-        return self._step('%s to %s' % (
-            message.get('method'), target.server or target.topic), call)
-
-    def _call_libvirt(self, call, client, method, *args):
-        compute = client.process
-        if (threading.get_ident() in self._inside or
-                compute not in list(self._settling.values())):
-            return call()
-        if method.startswith(LIBVIRT_QUESTIONS):
-            self._live_or_end(compute)
-            return call()
-        return self._take(compute, 'libvirt.' + method, call)
+    def look(self, compute, call):
+        self._live_or_end(compute)
+        return call()
 
     def _wait(self, call, *args):
-        compute = self._of_thread()
+        compute = self.compute_of_thread()
         result = call()
         if compute is not None:
             self._live_or_end(compute)
@@ -215,21 +117,10 @@ class Steps(fixtures.Fixture):
         if not compute.alive:
             raise releases.thread_exit()()
 
-    def _take(self, compute, name, call):
+    def take(self, compute, name, call):
         self._live_or_end(compute)
         self.taken.append(name)
         if len(self.taken) == self._at:
             compute.alive = False
             self._live_or_end(compute)
-        with self._one_step():
-            return call()
-
-    @contextlib.contextmanager
-    def _one_step(self):
-        """What a step is made of is no step."""
-        me = threading.get_ident()
-        self._inside.add(me)
-        try:
-            yield
-        finally:
-            self._inside.discard(me)
+        return call()

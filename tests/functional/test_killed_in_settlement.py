@@ -104,12 +104,12 @@ class KilledInRollBack(KilledInSettlementTestCase):
         taken = self.kill_at_each(
             first, self._interrupt, self.must_be_as_before)
         self.must_have_seen(
-            taken, 'libvirt.abortJob', 'action_start',
-            'remove_volume_connection to host-b', 'API.attachment_delete',
-            'block_device_mapping_update', 'libvirt.attachDeviceFlags',
-            'SchedulerReportClient.', 'instance_update', 'migration_update',
-            'rollback_live_migration_at_destination to host-b',
-            'drop_move_claim_at_destination to host-b', 'Journal.end')
+            taken, 'libvirt:abortJob', 'db:action_start',
+            'rpc:remove_volume_connection', 'cinder:attachment_delete',
+            'db:block_device_mapping_update', 'libvirt:attachDeviceFlags',
+            'placement:', 'db:instance_update', 'db:migration_update',
+            'rpc:rollback_live_migration_at_destination',
+            'rpc:drop_move_claim_at_destination', 'journal:end')
         self.must_live_on()
 
 
@@ -129,8 +129,8 @@ class KilledInUndo(KilledInSettlementTestCase):
         taken = self.kill_at_each(
             1, self._interrupt, self.must_be_as_before)
         self.must_have_seen(
-            taken, 'action_start', 'SchedulerReportClient.',
-            'instance_update', 'migration_update', 'Journal.end')
+            taken, 'db:action_start', 'placement:', 'db:instance_update',
+            'db:migration_update', 'journal:end')
         self.must_live_on()
 
 
@@ -160,9 +160,9 @@ class KilledInFinish(KilledInSettlementTestCase):
     def _test(self, first):
         taken = self.kill_at_each(first, self._interrupt, self._check)
         self.must_have_seen(
-            taken, 'action_start', 'API.attachment_delete',
-            'LibvirtDriver.delete_instance_files', 'instance_update',
-            'post_live_migration_at_destination to host-',
-            'migration_update', 'SchedulerReportClient.', 'Journal.end')
+            taken, 'db:action_start', 'cinder:attachment_delete',
+            'files:delete_instance_files', 'db:instance_update',
+            'rpc:post_live_migration_at_destination',
+            'db:migration_update', 'placement:', 'journal:end')
         self.must_migrate_to('host-c')
         self.must_delete()
