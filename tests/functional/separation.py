@@ -18,6 +18,7 @@ from urllib import parse
 import fixtures
 from oslo_concurrency import lockutils
 
+from nova.network import model
 from nova.virt.libvirt import driver
 from nova.virt.libvirt import host as libvirt_host
 from nova.virt.libvirt import utils as libvirt_utils
@@ -154,7 +155,9 @@ class SeparateContexts(fixtures.Fixture):
 
     The monitor of a migration and the thread that calls migrateToURI3 share
     one, which SQLite and eventlet do not bear: so the monitor begins when
-    the other one is in libvirt.
+    the other one is in libvirt. The same goes for the thread that allocates
+    networks while a guest is built, which from 32 on begins at once: what it
+    writes was lost.
 
     :param world: the :class:`~tests.functional.hypervisor.World`
     """
@@ -183,3 +186,13 @@ class SeparateContexts(fixtures.Fixture):
 
         self.useFixture(fixtures.MockPatchObject(
             driver.LibvirtDriver, '_live_migration_monitor', monitor))
+
+        allocate = model.NetworkInfoAsyncWrapper.__init__
+
+        def wait_for_networks(info, *args, **kwargs):
+            allocate(info, *args, **kwargs)
+            if hasattr(info, '_future'):
+                info._future.exception()
+
+        self.useFixture(fixtures.MockPatchObject(
+            model.NetworkInfoAsyncWrapper, '__init__', wait_for_networks))
