@@ -31,6 +31,7 @@ tracker and its libvirt driver for each host, in one process.
 ``effects``               what a nova-compute does that outlives its process
 ``crash_points``          a nova-compute that is killed before and after each
                           effect of an operation
+``caching``               what all tests of a process share
 ``races``                 two things that Nova does, in one fixed order
 ========================  ==================================================
 """
@@ -41,6 +42,10 @@ import gc
 # it has to happen before anything else of Nova is.
 import nova.tests.functional  # noqa: F401
 
+from tests.functional import caching
+
 # Nova as a whole is in memory here, and to look through it again and again
 # takes a quarter of a test's time. Seldom is enough.
 gc.set_threshold(300000, 20, 100)
+
+caching.keep_compiled_statements()

@@ -335,6 +335,10 @@ class Domain(object):
         self.hypervisor.abort(self.outgoing)
         return 0
 
+    def migrateStartPostCopy(self, flags=0):
+        self.outgoing.switch_to_postcopy()
+        return 0
+
     def jobStats(self, flags=0):
         if self.incoming is not None:
             raise api.error(

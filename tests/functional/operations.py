@@ -44,13 +44,14 @@ class Operations(object):
             server, lambda s: s['status'] in ('ACTIVE', 'ERROR') and
             not s['OS-EXT-STS:task_state'])
 
-    def create_flavor(self, extra_specs=None):
+    def create_flavor(self, extra_specs=None, disk=1):
         """Make a small flavor.
 
+        :param disk: GB
         :returns: its ID
         """
         flavor = self.api.post_flavor({'flavor': {
-            'name': 'small', 'ram': 512, 'vcpus': 1, 'disk': 1,
+            'name': 'small', 'ram': 512, 'vcpus': 1, 'disk': disk,
             'id': 'small', 'OS-FLV-EXT-DATA:ephemeral': 0}})
         if extra_specs:
             self.api.post_extra_spec(flavor['id'],

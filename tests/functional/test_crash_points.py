@@ -19,10 +19,14 @@ import os
 
 import fixtures
 
+from nova_migration_guard.nova_host import live_migration
+from nova_migration_guard import settle
+from nova_migration_guard import verdict
 from tests.functional.crash_points import operations
 from tests.functional.crash_points import short_form
 from tests.functional.crash_points import testcase
 from tests.functional import properties
+from tests.functional import races
 from tests.functional import releases
 
 BROKEN = 'a rule is broken'
@@ -50,7 +54,7 @@ class SomeCells(CellTestCase):
         super(SomeCells, self).setUp()
 
     def _test(self, side):
-        recorded = {side: self.record(BLOCK)[side]}
+        recorded = {side: self.record()[side]}
         for point, world in short_form.cells(
                 recorded, side, operations.WORLDS, self.CELLS):
             self.play(side, point, world)
@@ -88,6 +92,24 @@ class PlantedFaults(CellTestCase):
     def _must_be_red(self, rule, *args):
         broken = self.assertRaises(properties.Violation, self.play, *args)
         self.assertIn('%s, ' % rule, str(broken))
+
+    @properties.guarded
+    def test_no_wait_after_an_abort(self):
+        def trusts(attempt):
+            attempt._parts.jobs._call(self.server['id'], 5, 'abortJob')
+            return verdict.Ruling(verdict.Verdict.ROLL_BACK, 'aborted')
+        args = (operations.SOURCE, 'libvirt:migrateToURI3:after',
+                operations.OUTRUNS)
+        self.play(*args)
+        self.useFixture(fixtures.MockPatchObject(
+            settle._Attempt, '_abort', trusts))
+        self.useFixture(races.CallBefore(
+            live_migration.LiveMigrations, 'roll_back',
+            lambda *args: self.world.running_job(
+                self.server['id']).complete()))
+        # which the job outruns
+        self.ABORT_TIME = 60
+        self._must_be_red('R4', *args)
 
     @properties.guarded
     def test_no_sync_of_the_journal(self):

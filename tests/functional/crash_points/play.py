@@ -24,10 +24,14 @@ import traceback
 
 import testtools
 
+from tests.functional.crash_points import block_operations
 from tests.functional.crash_points import operations
 from tests.functional.crash_points import points
 from tests.functional.crash_points import testcase
 from tests.functional import releases
+
+#: {name: class} of every operation.
+OPERATIONS = dict(operations.OPERATIONS, **block_operations.OPERATIONS)
 
 #: Cells that share one set-up at the most: killed processes pile up in it.
 SHARED = 12
@@ -36,8 +40,9 @@ SHARED = 12
 class Play(testcase.CrashPointTestCase):
     """Plays what it is given, until something is broken."""
 
-    def __init__(self, guard, work):
+    def __init__(self, operation, guard, work):
         super(Play, self).__init__('play')
+        self.OPERATION = OPERATIONS[operation]
         self.GUARD = guard
         self._work = work
 
@@ -45,13 +50,14 @@ class Play(testcase.CrashPointTestCase):
         self._work(self)
 
 
-def _run(guard, work):
+def _run(operation, guard, work):
     """Run something in a fresh test.
 
+    :param operation: its name
     :param work: called with the test
     """
     result = testtools.TestResult()
-    Play(guard, work).run(result)
+    Play(operation, guard, work).run(result)
     for _, details in result.errors + result.failures:
         raise RuntimeError(details)
 
@@ -59,7 +65,7 @@ def _run(guard, work):
 def record(operation, guard):
     """{side: the names of the effects of an operation on it}."""
     found = {}
-    _run(guard, lambda test: found.update(test.record(operation)))
+    _run(operation, guard, lambda test: found.update(test.record()))
     return found
 
 
@@ -71,7 +77,26 @@ def cells(sides, recorded):
                 yield side, '%s:%s' % (name, when)
 
 
-def play(guard, wanted, done):
+def double_cells(operation):
+    """Every cell in which the settlement is killed, too.
+
+    :returns: [(side, point, world)]
+    """
+    found = []
+
+    def work(test):
+        for side, point, world in (
+                OPERATIONS[operation].SETTLED_AFTER):
+            test.run_cell(testcase.Cell(
+                operation, side, point + testcase.THEN, world))
+            found.extend(
+                (side, '%s%s%s:%s' % (point, testcase.THEN, name, when),
+                 world) for name in test.settlement for when in points.SIDES)
+    _run(operation, True, work)
+    return found
+
+
+def play(operation, guard, wanted, done):
     """Play cells, a few in each test.
 
     :param wanted: a list of :class:`~.testcase.Cell`
@@ -95,17 +120,19 @@ def play(guard, wanted, done):
             if cell.violations:
                 return
     while wanted:
-        _run(guard, work)
+        _run(operation, guard, work)
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--operation', required=True,
-                        choices=sorted(operations.OPERATIONS))
+                        choices=sorted(OPERATIONS))
     parser.add_argument('--side', action='append')
     parser.add_argument('--step', action='append')
     parser.add_argument('--world', action='append',
                         choices=operations.WORLDS)
+    parser.add_argument('--double', action='store_true')
+    parser.add_argument('--every', type=int, default=1)
     parser.add_argument('--guard', choices=('on', 'off'), default='on')
     parser.add_argument('--results', help='a file of JSON lines')
     parser.add_argument('--list', action='store_true')
@@ -115,15 +142,19 @@ def parse(argv):
 def main(argv):
     args = parse(argv)
     sides = args.side or sorted(
-        operations.OPERATIONS[args.operation].SIDES)
+        OPERATIONS[args.operation].SIDES)
     guard = args.guard == 'on'
-    if args.step:
-        found = [(side, step) for side in sides for step in args.step]
+    if args.double:
+        found = double_cells(args.operation)
+    elif args.step:
+        found = [(side, step, None) for side in sides for step in args.step]
     else:
-        found = list(cells(sides, record(args.operation, guard)))
+        found = [(side, point, None) for side, point in cells(
+            sides, record(args.operation, guard))]
+    found = found[::args.every]
     if args.list:
-        for side, point in found:
-            print(side, point)
+        for side, point, _ in found:
+            print(side, point, file=sys.__stdout__)
         return 0
     known = {}
     if args.results:
@@ -150,7 +181,9 @@ def main(argv):
                 stream.write(json.dumps(entry) + '\n')
     for world in args.world or operations.WORLDS:
         wanted = []
-        for side, point in found:
+        for side, point, only in found:
+            if only not in (None, world):
+                continue
             cell = testcase.Cell(args.operation, side, point, world)
             others = [entry for entry in known.values()
                       if (entry['side'], entry['point'], entry['guard'],
@@ -161,7 +194,7 @@ def main(argv):
                    for entry in others):
                 continue
             wanted.append(cell)
-        play(guard, wanted, done)
+        play(args.operation, guard, wanted, done)
     return 1 if violated else 0
 
 

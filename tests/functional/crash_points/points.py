@@ -32,6 +32,7 @@ from nova import service
 
 from tests.functional import effects
 from tests.functional import process
+from tests.functional import releases
 
 BEFORE = 'before'
 AFTER = 'after'
@@ -46,7 +47,8 @@ class Points(effects.Effects):
     """Names the effects of a host's nova-compute, and kills it at a point.
 
     The process is frozen there for good: no exception, no ``finally``, no
-    thread of it goes on with anything that outlives it.
+    thread of it goes on with anything that outlives it. Where it settles, the
+    threads end instead, at their next effect.
 
     :param cloud: the :class:`~tests.functional.cloud.CloudTestCase`
     """
@@ -64,6 +66,8 @@ class Points(effects.Effects):
         self._counts = collections.Counter()
         # {thread: (compute, incoming message)} of what is being handled
         self._handled = {}
+        # {thread: compute} of the guard's threads that settle
+        self._settling = {}
         # the same of killed processes, whose callers wait for answers
         self._unanswered = []
 
@@ -81,8 +85,14 @@ class Points(effects.Effects):
         self._watches = False
 
     def _setUp(self):
+        from nova_migration_guard import guard
+        from nova_migration_guard import settle
         super(Points, self)._setUp()
-        self.wrap(service.Service, 'start', self._start)
+        for owner, name, wrapper in (
+                (service.Service, 'start', self._start),
+                (settle.Settler, 'settle', self._settle),
+                (guard.Guard, '_settle_each', self._settle_each)):
+            self.wrap(owner, name, wrapper)
 
     def _start(self, call, started):
         # known before it has started: it may be killed in the start
@@ -91,9 +101,25 @@ class Points(effects.Effects):
             starting.service = started
         return call()
 
+    def _settle(self, call, settler, *args):
+        me = threading.get_ident()
+        self._settling[me] = process.of_object(settler._parts.host._manager)
+        try:
+            return call()
+        finally:
+            del self._settling[me]
+
+    def _settle_each(self, call, guard, *args):
+        try:
+            return call()
+        finally:
+            self._live(process.of_object(guard._parts.host._manager))
+
     def compute_of_thread(self):
-        handled = self._handled.get(threading.get_ident())
-        return handled[0] if handled else process.of_caller()
+        me = threading.get_ident()
+        handled = self._handled.get(me)
+        return (handled[0] if handled else
+                self._settling.get(me) or process.of_caller())
 
     # ---- the kill
 
@@ -151,6 +177,9 @@ class Points(effects.Effects):
     def _live(self, compute):
         if not compute.alive and self._cloud.world.in_test_thread():
             raise Killed()
+        if not compute.alive and compute in list(self._settling.values()):
+            # the test's thread waits for those that settle
+            raise releases.thread_exit()()
         compute.live_or_hang()
 
     # ---- what goes on around it

@@ -33,8 +33,15 @@ QUIET = 0.6
 PATIENCE = 20
 
 
+#: Between the points of two kills.
+THEN = ' then '
+
+
 class Cell(object):
     """One kill: at which point of what, and what came of it.
+
+    Where the second process is killed, too, at a point of the settlement, the
+    point is two, with ``THEN`` between them.
 
     :ivar reached: whether the operation came to the point
     :ivar had_job: whether libvirt ran a job when the process was killed;
@@ -54,6 +61,15 @@ class Cell(object):
         self.story = ''
 
     @property
+    def first(self):
+        return self.point.partition(THEN)[0]
+
+    @property
+    def second(self):
+        """The second kill's point; '' where its effects are named only."""
+        return self.point.partition(THEN)[2] if THEN in self.point else None
+
+    @property
     def command(self):
         return ("crash-points --operation %s --side %s --step '%s' "
                 '--world %s' % (self.operation, self.side, self.point,
@@ -68,8 +84,8 @@ class Cell(object):
 class CrashPointTestCase(settlement.SettlementTestCase):
     """Two hosts that are used for one cell after the other."""
 
-    #: Whether the guest has a virtual function and a CPU of its own.
-    DEVICES = False
+    #: What nova-compute is killed in: a class of :mod:`.operations`.
+    OPERATION = operations.LiveMigration
 
     #: Seconds that a job lives on after its abort.
     ABORT_TIME = 0.25
@@ -79,8 +95,9 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         self.enable_volumes()
         self.points = self.useFixture(points.Points(self))
         self.durability = self.useFixture(durability.Durability())
+        self.OPERATION.set_up(self)
         # not before the points have wrapped it
-        self.start_hosts('host-a', 'host-b')
+        self.OPERATION.start_hosts(self)
         self.empty = judging.usage(self)
         self._hours = 0
         self._jobs_of_killed = []
@@ -115,12 +132,12 @@ class CrashPointTestCase(settlement.SettlementTestCase):
 
     # ---- one cell
 
-    def record(self, name):
-        """Run an operation undisturbed.
+    def record(self):
+        """Run the operation undisturbed.
 
         :returns: {side: the names of the effects}
         """
-        operation = operations.OPERATIONS[name](self)
+        operation = self.OPERATION(self)
         self._prepare(operation)
         self.points.watch(*operation.SIDES.values())
         operation.begin()
@@ -128,12 +145,22 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         self.points.stop_watching()
         left = self._delete()
         assert not left, left
+        operation.clean_up()
         return {side: list(self.points.taken[host])
                 for side, host in operation.SIDES.items()}
 
+    def footprint(self, server):
+        found = super(CrashPointTestCase, self).footprint(server)
+        if self.OPERATION.DEVICES:
+            found["guest's devices"] = {
+                host: self.devices_of_guest(host, server)
+                for host in self.processes}
+            found['pinned CPUs'] = {
+                host: self.pinned_cpus(host) for host in self.processes}
+        return found
+
     def _prepare(self, operation):
-        self.server = self._boot()
-        self.volume = self.attach_volume(self.server)
+        self.server = operation.boot()
         self._until_quiet()
         self.before = dict(self.footprint(self.server),
                            usage=judging.usage(self))
@@ -151,12 +178,14 @@ class CrashPointTestCase(settlement.SettlementTestCase):
 
         :param cell: a :class:`Cell`, which is filled in
         """
-        operation = operations.OPERATIONS[cell.operation](self)
+        operation = self.OPERATION(self)
         host = operation.SIDES[cell.side]
-        self._hours = 0
+        self._hours, self._early = 0, []
+        #: the names of the effects of the settlement that is to be killed
+        self.settlement = []
         self._outruns = cell.world == operations.OUTRUNS
         self._prepare(operation)
-        self.points.watch(host, point=cell.point)
+        self.points.watch(host, point=cell.first)
         operation.begin()
         self._play(operation)
         self.points.stop_watching()
@@ -164,7 +193,8 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         if cell.reached:
             cell.had_job = operation.job() is not None
             self._die_and_live(operation, host, cell)
-        cell.violations = self._judged(cell)
+        cell.violations = self._judged(operation, cell)
+        operation.clean_up()
 
     def _die_and_live(self, operation, host, cell):
         self.kill_compute(host)
@@ -175,15 +205,36 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         killed_source = cell.side == operations.SOURCE
         if cell.had_job:
             operation.world_goes_on(cell.world)
-        self.start_compute(host)
-        if self.guard:
-            self.guard_of(host).settle_held()
+        if cell.second is None:
+            self._start_and_settle(host)
+        else:
+            self._die_again(host, cell)
+        self._early = self._judge().of_jobs()
+        if killed_source:
+            operation.unowned_job_ends()
         self.points.let_callers_time_out()
         # what a killed process had begun counts no longer, by now
         self._hours = 1
         self._come_to_rest(operation, killed_source)
         self._audit()
         self._audit()
+
+    def _start_and_settle(self, host):
+        self.start_compute(host)
+        if self.guard:
+            self.guard_of(host).settle_held()
+
+    def _die_again(self, host, cell):
+        self.points.watch(host, point=cell.second)
+        try:
+            self._start_and_settle(host)
+        except points.Killed:
+            self.kill_compute(host)
+            self.durability.lose(os.path.join(self.journals, host))
+            self._start_and_settle(host)
+        cell.reached = self.points.reached
+        self.settlement = list(self.points.taken[host])
+        self.points.stop_watching()
 
     def _audit(self):
         for host in list(self.processes):
@@ -214,11 +265,14 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         waiting.wait_until(self._is_quiet, 'nothing more happens',
                            interval=0.1)
 
-    def _judged(self, cell):
-        judge = judging.Judge(
-            self, self.server, self.before,
+    def _judge(self):
+        return judging.Judge(
+            self, self.server, self.before, self.OPERATION.SHARED,
             lambda job: job in self._jobs_of_killed)
-        found = judge.violations()
+
+    def _judged(self, operation, cell):
+        found = (self._early + self._judge().violations() +
+                 operation.violations())
         cell.story = self._story()
         if not found:
             found = self._use(cell)
@@ -247,9 +301,7 @@ class CrashPointTestCase(settlement.SettlementTestCase):
                 lambda: 'the next migration is %s' %
                 self.migration_statuses(self.server), timeout=PATIENCE)
             self._audit()
-            found = judging.Judge(
-                self, self.server, self.before, lambda job: False
-            ).violations()
+            found = self._judge().violations()
         except Exception as e:
             return [judging.Violation(judging.USE, '%s: %s' % (
                 type(e).__name__, e))]
