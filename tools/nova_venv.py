@@ -274,6 +274,39 @@ def make_without_nova(folder, python, libvirt=False):
     return interpreter
 
 
+def make_newest(folder):
+    """Make a virtualenv with the newest Nova of PyPI, a pre-release or not.
+
+    Nothing is pinned: it is made to see what breaks next.
+
+    :param folder: where; what is there is replaced
+    :returns: (the path of the virtualenv's interpreter, the release)
+    :raises Failure: when an interpreter or a package cannot be had
+    """
+    known = releases()[releases().sections()[-1]]
+    wanted = known['tests_require'].split() + [
+        name for name in known['requires'].split() if '==' not in name]
+    folder = pathlib.Path(folder).absolute()
+    interpreter = folder / 'bin' / 'python'
+    uv('venv', '--clear', '--python',
+       find_python(*reversed(known['pythons'].split())), folder)
+    # a pre-release in the bound admits pre-releases, of these alone
+    uv('pip', 'install', '--python', interpreter, 'nova>=0.0.0a0',
+       'openstack-placement>=0.0.0a0', *wanted)
+    install_project(interpreter)
+    link_etc(interpreter, folder)
+    return interpreter, run([interpreter, '-c', (
+        'from importlib import metadata; print(metadata.version("nova"))')])
+
+
+def link_etc(interpreter, folder):
+    """Link etc/nova to where Nova's fixtures look for api-paste.ini."""
+    site = pathlib.Path(run([interpreter, '-c', 'import sysconfig; '
+                             'print(sysconfig.get_path("purelib"))']))
+    (site / 'etc').mkdir(exist_ok=True)
+    (site / 'etc' / 'nova').symlink_to(folder / 'etc' / 'nova')
+
+
 def make(release, folder, python=None, libvirt=True):
     """Make a virtualenv with a Nova, or find that it is there already.
 
@@ -318,10 +351,6 @@ def make(release, folder, python=None, libvirt=True):
             'of libvirt' % release)
     say('nova %s: installing this project' % release)
     install_project(interpreter, pins)
-    # Nova's fixtures look for api-paste.ini beside the package.
-    site = pathlib.Path(run([interpreter, '-c', 'import sysconfig; '
-                             'print(sysconfig.get_path("purelib"))']))
-    (site / 'etc').mkdir(exist_ok=True)
-    (site / 'etc' / 'nova').symlink_to(folder / 'etc' / 'nova')
+    link_etc(interpreter, folder)
     (folder / STAMP).write_text(digest)
     return interpreter

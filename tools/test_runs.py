@@ -153,11 +153,18 @@ def functional_runs(wanted=()):
             name = release if backends == ['eventlet'] else '%s-%s' % (
                 release, backend)
             if not wanted or name in wanted or release in wanted:
-                runs.append((name, release, {
-                    NO_EVENTLET: str(backend == 'threading').lower(),
-                    # of Nova and its dependencies; the unit tests show ours
-                    'PYTHONWARNINGS': 'ignore'}))
+                runs.append((name, release, environment(backend)))
     return runs
+
+
+def environment(backend):
+    """The environment variables of a functional run.
+
+    :param backend: how Nova runs its threads: 'eventlet' or 'threading'
+    """
+    return {NO_EVENTLET: str(backend == 'threading').lower(),
+            # of Nova and its dependencies; the unit tests show ours
+            'PYTHONWARNINGS': 'ignore'}
 
 
 def in_ci(name):
