@@ -22,6 +22,8 @@ from nova_migration_guard import verdict
 _WAIT = 'Nothing has to be done: the guard tries again by itself.'
 _DATA = ('Look before anything else, and do not reset its state: the disk of '
          'a guest that runs twice is lost.')
+_RELEASE = ('If you know better than the hosts can say: '
+            'nova-migration-guard held release %s --keep source|destination.')
 
 
 def for_held(record, runs):
@@ -75,8 +77,8 @@ def _without_job(uuid, known):
     if known.peer is facts.Peer.UNKNOWN:
         return ['%s does not say whether the guest is there (%s). Bring its '
                 'nova-compute back, or RabbitMQ. With [migration_guard] '
-                'peer_libvirt its libvirt is asked, too.' % (
-                    other, known.peer_said)]
+                'peer_libvirt its libvirt is asked, too. %s' % (
+                    other, known.peer_said, _RELEASE % uuid)]
     if known.peer_works:
         return ['%s still works for the migration. It ends there, or counts '
                 'as ended after [DEFAULT] long_rpc_timeout.' % other]
@@ -86,8 +88,8 @@ def _without_job(uuid, known):
                 'use, and end the other with virsh destroy on its host; then '
                 'the guard goes on. %s' % (other, _DATA)]
     if known.peer is facts.Peer.ABSENT:
-        return ['Neither host has the guest. Look for its disk on both. %s' %
-                _DATA]
+        return ['Neither host has the guest. Look for its disk on both. %s '
+                '%s' % (_DATA, _RELEASE % uuid)]
     if known.peer is facts.Peer.THERE:
         return ['The domain is on %s and does not run: it goes by itself '
                 'when its libvirtd notices, or with virsh destroy there, if '

@@ -148,6 +148,7 @@ SEAMS = (
           'self context instance dest block_migration migrate_data guest '
           'device_names'),
     _seam(_DRIVER, 'LibvirtDriver._live_migration_uri', 'dest'),
+    _seam(_DRIVER, 'LibvirtDriver.instance_on_disk', 'self instance'),
     _seam(_DRIVER, 'LibvirtDriver.snapshot',
           'self context instance image_id update_task_state'),
     _seam(_DRIVER, 'LibvirtDriver._live_snapshot',
@@ -273,6 +274,8 @@ SEAMS = (
     _seam('nova.objects.instance_action',
           'InstanceActionEventList.get_by_action',
           'context action_id'),
+    _seam('nova.objects.service', 'Service.get_by_compute_host',
+          'context host use_slave'),
     _seam('nova.objects.migration', 'MigrationList.get_by_filters',
           'context filters sort_keys sort_dirs limit marker'),
 )

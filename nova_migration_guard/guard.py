@@ -36,6 +36,7 @@ from nova_migration_guard import parts
 from nova_migration_guard import peers
 from nova_migration_guard import settle
 from nova_migration_guard import verdict
+from nova_migration_guard import words
 from nova_migration_guard import workers
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +78,9 @@ class Guard(object):
         self._journal = journal.Journal(options.journal_dir, host.name)
         self._records = held_instances.Records(options.journal_dir, host.name)
         self._parts = parts.Parts(host, migrations, blocks, actions,
-                                  self._jobs, self._journal, options)
+                                  self._jobs, self._journal, words.Words(
+                                      options.journal_dir, host.name),
+                                  options)
         #: see :class:`nova_migration_guard.operations.Operations`
         self.operations = operations.Operations(
             self._parts, self.hold, self.held, self._settle_now)
@@ -243,7 +246,10 @@ class Guard(object):
         if held.reason != reason:
             held.reason = reason
             LOG.warning('Held: %s.', reason, instance_uuid=uuid)
-        self._records.write(uuid, held, self._settler.facts.get(uuid))
+        refused = self._settler.answers.pop(uuid, '')
+        self._records.write(uuid, held, self._settler.facts.get(uuid), refused)
+        if refused:
+            self._parts.words.remove(uuid)
 
     def _wait_after(self, attempts):
         state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
@@ -264,7 +270,7 @@ class Guard(object):
 
     def _release(self, uuid, ruling):
         self.held.pop(uuid, None)
-        self._settler.facts.pop(uuid, None)
+        self._settler.forget(uuid)
         self._records.remove(uuid)
         if ruling.verdict in (verdict.Verdict.FINISH, verdict.Verdict.CLOSE):
             self._moved.add(uuid)
@@ -284,7 +290,7 @@ class Guard(object):
         :param delete: Nova's ``terminate_instance``
         """
         uuid = instance.uuid
-        # the task "deleting" waits for what is done here
+        # the task "deleting" waits for this
         self._settle_each({uuid: None}, self._attempt_time, starting=True)
         held = self.held.get(uuid)
         if held is not None and not held.deletable:
@@ -339,8 +345,16 @@ class Guard(object):
 
     def _run(self):
         self._report_held()
-        while not self._stopped.wait(self._options.settle_interval):
-            self.settle_held(time.monotonic())
+        interval = self._options.settle_interval
+        again = time.monotonic() + interval
+        while not self._stopped.wait(min(interval, words.INTERVAL)):
+            new = self._parts.words.new()
+            for uuid in new:
+                if uuid in self.held:
+                    self.held[uuid].next_attempt = 0
+            if new or time.monotonic() >= again:
+                self.settle_held(time.monotonic())
+                again = time.monotonic() + interval
 
     def settle_held(self, now=None):
         """Try once to settle held instances. Raises nothing.
@@ -371,9 +385,9 @@ class Guard(object):
     def _initialise(self, uuid, skipped_task_state):
         """Make up for the part of Nova's start-up that an instance missed.
 
-        Nova's start-up takes a task state for one that an earlier process
-        left, and does the task again. One that came up since belongs to this
-        process, as a migration does: those that were left have been settled.
+        Nova's start-up takes a task state for one that was left, and does the
+        task again. One that came up since belongs to this process, as a
+        migration does: those that were left have been settled.
         """
         try:
             instance = self._host.instance(uuid)

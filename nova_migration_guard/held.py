@@ -78,7 +78,7 @@ class Record(object):
     :ivar next_attempt: POSIX time
     :ivar facts: the :class:`nova_migration_guard.facts.Facts` of the last
         attempt, without its disks; None where they could not be gathered
-    :ivar answer: what was said of the operator's word, if there was one
+    :ivar answer: why an operator's word was refused at the last attempt
     """
     instance: str
     host: str

@@ -29,6 +29,7 @@ class Parts(object):
         :class:`nova_migration_guard.nova_host.actions.InstanceActions`
     :ivar jobs: a :class:`nova_migration_guard.libvirt_jobs.LibvirtJobs`
     :ivar journal: a :class:`nova_migration_guard.journal.Journal`
+    :ivar words: a :class:`nova_migration_guard.words.Words`
     :ivar options: the ``[migration_guard]`` options
     """
     host: typing.Any
@@ -37,6 +38,7 @@ class Parts(object):
     actions: typing.Any
     jobs: typing.Any
     journal: typing.Any
+    words: typing.Any
     options: typing.Any
 
     @property

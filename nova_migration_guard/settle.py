@@ -27,6 +27,7 @@ from nova_migration_guard import block_settlement
 from nova_migration_guard import block_verdict
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import release
 from nova_migration_guard import verdict
 
 LOG = logging.getLogger(__name__)
@@ -57,6 +58,8 @@ class Settler(object):
         #: {UUID: :class:`nova_migration_guard.facts.Facts`} of the last
         #: attempt to settle each
         self.facts: typing.Dict[str, facts.Facts] = {}
+        #: {UUID: why an operator's word was refused at the last attempt}
+        self.answers: typing.Dict[str, str] = {}
         # UUIDs of the instances whose image task no process works at
         self._made_busy = set()
 
@@ -135,9 +138,23 @@ class Settler(object):
         finally:
             if attempt.known is not None:
                 self.facts[uuid] = attempt.known
+            if attempt.refusal:
+                self.answers[uuid] = attempt.refusal
         if ruling.verdict is not Verdict.HOLD:
             ruling = self._settle_blocks(uuid, timeout, starting, ruling)
+            if (ruling.verdict is Verdict.HOLD and
+                    self._parts.words.read(uuid) is not None):
+                self.answers[uuid] = 'no migration of it is in flight'
         return ruling
+
+    def forget(self, uuid):
+        """Forget what was learned of an instance that is settled.
+
+        :param uuid: the instance's UUID
+        """
+        self.facts.pop(uuid, None)
+        self.answers.pop(uuid, None)
+        self._parts.words.remove(uuid)
 
     def _settle_blocks(self, uuid, timeout, starting, ruling):
         """End block operations, once no migration is in flight.
@@ -219,6 +236,8 @@ class _Attempt(object):
         self._timeout = timeout
         self._starting = starting
         self._entry = None
+        #: why the operator's word was refused, if there was one
+        self.refusal = ''
 
     @property
     def known(self):
@@ -236,9 +255,35 @@ class _Attempt(object):
             ruling = self._abort()
         if ruling.verdict is Verdict.ASK:
             ruling = self._ask()
+        if ruling.verdict is Verdict.HOLD:
+            ruling = self._heed_operator(ruling)
         if ruling.verdict in ENDINGS:
             ruling = self._end(ruling)
         return ruling
+
+    def _heed_operator(self, ruling):
+        """Let an operator decide what the facts do not.
+
+        :param ruling: the verdict HOLD of the facts
+        """
+        word = self._parts.words.read(self._uuid)
+        if word is None:
+            return ruling
+        known = self._known
+        told = release.judge(
+            known, word.keep, fenced=known.peer is facts.Peer.UNKNOWN and
+            self._parts.host.is_fenced(known.destination),
+            has_disk=self._parts.host.has_disk(self._instance))
+        said = {'keep': word.keep.value, 'by': word.by, 'why': told.reason}
+        if told.verdict is Verdict.HOLD:
+            self.refusal = told.reason
+            LOG.warning('The word of %(by)s to keep the guest at the '
+                        '%(keep)s is refused: %(why)s.', said,
+                        instance=self._instance)
+            return ruling
+        LOG.warning('By the word of %(by)s: %(why)s.', said,
+                    instance=self._instance)
+        return told
 
     def _abandon(self):
         self._parts.migrations.abandon(self._migrations_to_end())
@@ -338,7 +383,8 @@ class _Attempt(object):
             else:
                 self._parts.migrations.roll_back(
                     context, instance, entry, migrations, destination,
-                    self._live_xml())
+                    self._live_xml(),
+                    answers=self._known.peer is not facts.Peer.UNKNOWN)
             self._parts.host.restore_vm_state(instance, self._vm_state(True))
 
     def _vm_state(self, stays):

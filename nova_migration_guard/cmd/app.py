@@ -32,6 +32,7 @@ NAME = 'nova-migration-guard'
 COMMANDS: typing.Dict[str, typing.Any] = {
     'explain': explain.Explain,
     'held list': held.ListHeld,
+    'held release': held.ReleaseHeld,
     'held show': held.ShowHeld,
     'job list': job.ListJobs,
     'journal list': journal.ListJournal,

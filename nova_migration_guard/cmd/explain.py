@@ -20,9 +20,9 @@ from cliff import show
 
 from nova_migration_guard import advice
 from nova_migration_guard import block_verdict
+from nova_migration_guard.cmd import describing
 from nova_migration_guard.cmd import errors
 from nova_migration_guard.cmd import formats
-from nova_migration_guard.cmd import held
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import verdict
@@ -50,7 +50,7 @@ class Explain(show.ShowOne):
         record = host.held_one(uuid)
         entry, blocks = host.entries(uuid)
         runs = host.nova_compute_runs()
-        seen = self._observe(uuid)
+        seen = observe(host, uuid)
         if seen == libvirt_jobs.ABSENT and not (record or entry or blocks):
             raise errors.NotFound(
                 'libvirt has no domain %s, the journal no entry, and it is '
@@ -73,17 +73,10 @@ class Explain(show.ShowOne):
             ('controlled_by', self._controller(record, entry, blocks, runs)),
             ('nova_read', formats.moment(record.written) if record else
              'no: it is not held')]
-        fields += held.describe(known)
+        fields += describing.describe(known)
         fields.append(('what_helps', '\n'.join(
             advice.for_ruling(uuid, known, ruling))))
         return zip(*fields)
-
-    def _observe(self, uuid):
-        try:
-            return self.app.host.jobs().observe(
-                uuid, self.app.host.options.call_timeout)
-        except errors.LibvirtAway as e:
-            return libvirt_jobs.Observation(trouble=str(e))
 
     @staticmethod
     def _controller(record, entry, blocks, runs):
@@ -92,6 +85,18 @@ class Explain(show.ShowOne):
         if not (entry or blocks):
             return 'nothing of Nova is in flight'
         return 'nova-compute' if runs else 'no one: nova-compute is down'
+
+
+def observe(host, uuid):
+    """Ask libvirt about one instance. That it is away is an answer, too.
+
+    :param host: a :class:`nova_migration_guard.cmd.host.Host`
+    :returns: a :class:`nova_migration_guard.libvirt_jobs.Observation`
+    """
+    try:
+        return host.jobs().observe(uuid, host.options.call_timeout)
+    except errors.LibvirtAway as e:
+        return libvirt_jobs.Observation(trouble=str(e))
 
 
 def known_of(name, seen, record, entry):

@@ -10,20 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``held list`` and ``held show``: what the guard holds, and why."""
+"""``held list``, ``show`` and ``release``: what the guard holds, and why."""
 
+import getpass
 import logging
 import time
 import typing
 
+from cliff import command
 from cliff import lister
 from cliff import show
 
 from nova_migration_guard import advice
+from nova_migration_guard.cmd import describing
 from nova_migration_guard.cmd import errors
+from nova_migration_guard.cmd import explain
 from nova_migration_guard.cmd import formats
+from nova_migration_guard import release
+from nova_migration_guard import verdict
+from nova_migration_guard import words
 
 LOG = logging.getLogger(__name__)
+
+# Seconds between two looks for nova-compute's answer.
+POLL_INTERVAL = 1
 
 
 def warn_of_age(host, files):
@@ -89,7 +99,7 @@ class ShowHeld(show.ShowOne):
             ('nova_compute_runs', runs),
             ('may_be_deleted', record.deletable)]
         if record.facts is not None:
-            fields += describe(record.facts)
+            fields += describing.describe(record.facts)
         if record.answer:
             fields.append(('answer_to_release', record.answer))
         fields.append(('what_helps', '\n'.join(
@@ -97,21 +107,94 @@ class ShowHeld(show.ShowOne):
         return zip(*fields)
 
 
-def describe(known):
-    """Facts in words, as pairs of names and values.
+class ReleaseHeld(command.Command):
+    """Say which side's guest is kept, where the guard cannot find out.
 
-    :param known: a :class:`nova_migration_guard.facts.Facts`
+    The word is written down, and nova-compute carries it out: the migration
+    is rolled back when the source is kept, and finished when the destination
+    is. It is refused where the guest could run twice, where the side that is
+    to be kept has no guest, and while a job runs. Asked twice.
     """
-    return [
-        ('task_state', known.task_state), ('vm_state', known.vm_state),
-        ('nova_says_on', known.instance_host or known.host),
-        ('guest', known.guest.value), ('job', known.job.value),
-        ('libvirt_trouble', known.observation.trouble),
-        ('destination', known.destination),
-        ('destination_says', known.peer.value),
-        ('destination_asked_over', known.peer_said),
-        ('destination_works', known.peer_works),
-        ('journal_phase', known.phase),
-        ('open_migrations', ', '.join(
-            '%d (%s) to %s' % (record.id, record.status, record.destination)
-            for record in known.open_records))]
+
+    app: typing.Any
+
+    def get_parser(self, prog_name):
+        parser = super(ReleaseHeld, self).get_parser(prog_name)
+        parser.add_argument('instance', type=formats.instance,
+                            metavar='INSTANCE', help="The instance's UUID.")
+        parser.add_argument(
+            '--keep', required=True,
+            choices=[keep.value for keep in release.Keep],
+            help='Whose guest is kept: that of this host, the source, or '
+                 "that of the migration's destination.")
+        parser.add_argument(
+            '--yes', action='count', default=0,
+            help='Answer one question with yes. To be asked nothing, give it '
+                 'twice.')
+        parser.add_argument(
+            '--wait', type=float, default=60, metavar='SECONDS',
+            help='How long to wait for the answer of a nova-compute that '
+                 'runs, in seconds. Default: 60.')
+        return parser
+
+    def take_action(self, parsed_args):
+        host, uuid = self.app.host, parsed_args.instance
+        keep = release.Keep(parsed_args.keep)
+        if host.options.mode != 'enforce':
+            raise errors.Refused('[migration_guard] mode is %s: nothing is '
+                                 'carried out.' % host.options.mode)
+        record = host.held_one(uuid)
+        if record is None:
+            raise errors.NotFound('%s is not held on %s.' % (uuid, host.name))
+        if record.facts is None:
+            raise errors.Refused('What is true of the instance could not be '
+                                 'read: %s' % record.reason)
+        known = explain.known_of(
+            host.name, explain.observe(host, uuid), record,
+            host.entries(uuid)[0])
+        # what nova-compute alone can tell is taken to be well
+        told = release.judge(known, keep, fenced=True, has_disk=True)
+        if told.verdict is verdict.Verdict.HOLD:
+            raise errors.Refused('Refused: %s.' % told.reason)
+        self._ask(parsed_args.yes, record, keep, known)
+        runs = host.nova_compute_runs()
+        host.say(words.now(uuid, host.name, keep, getpass.getuser()))
+        if host.held_one(uuid) is None:
+            host.take_back(uuid)
+        self._wait(uuid, runs, parsed_args.wait if runs else 0)
+
+    def _ask(self, yes, record, keep, known):
+        other = known.destination
+        questions = (
+            '%s is held: %s.\nKeep its guest at the %s, %s, and end what '
+            'there is of it at %s? [yes/no] ' % (
+                (record.instance, record.reason, keep.value) +
+                ((record.host, other) if keep is release.Keep.SOURCE else
+                 (other, record.host))),
+            'If this is wrong, the data of the guest can be lost. Type the '
+            'UUID of the instance to go on: ')
+        answers = ('yes', record.instance)
+        for question, answer in list(zip(questions, answers))[yes:]:
+            self.app.stderr.write(question)
+            self.app.stderr.flush()
+            if self.app.stdin.readline().strip().lower() != answer:
+                raise errors.CommandError(
+                    'Not confirmed; nothing was written.')
+
+    def _wait(self, uuid, runs, seconds):
+        host, deadline = self.app.host, time.monotonic() + seconds
+        while True:
+            answered = not host.has_word(uuid)
+            record = host.held_one(uuid)
+            if record is None:
+                self.app.stdout.write('It is not held any more.\n')
+                return
+            if answered:
+                raise errors.Refused('Refused: %s.' % record.answer)
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(POLL_INTERVAL)
+        raise errors.Pending(
+            'The word is written down. %s' % (
+                'nova-compute has not carried it out yet: %s' % record.reason
+                if runs else 'nova-compute reads it when it starts.'))

@@ -13,8 +13,9 @@
 """What the commands can read of a compute host.
 
 Its configuration, the files of the guard, and libvirt, over a read-only
-connection. Nothing is changed, and nothing is asked of Nova: so the commands
-work while nova-compute, RabbitMQ and the API are down.
+connection. Nothing is changed, but that an operator's word is written down,
+and nothing is asked of Nova: so the commands work while nova-compute, RabbitMQ
+and the API are down.
 """
 
 import collections
@@ -28,6 +29,7 @@ from nova_migration_guard import durable
 from nova_migration_guard import held
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import words
 from nova_migration_guard import workers
 
 REJECTED = '.rejected'
@@ -54,6 +56,7 @@ class Host(object):
         self.options = conf.migration_guard
         self.name = conf.host
         self.folder = durable.folder_of(self.options.journal_dir, self.name)
+        self._words = words.Words(self.options.journal_dir, self.name)
 
     # ---- files
 
@@ -63,7 +66,7 @@ class Host(object):
             yield
         except PermissionError:
             raise errors.NoRights(
-                '%s may be read by the user of nova-compute and by root '
+                '%s is for the user of nova-compute and for root '
                 'only.' % self.options.journal_dir)
         except OSError as e:
             raise errors.CommandError('%s cannot be read: %s' % (
@@ -157,6 +160,21 @@ class Host(object):
         """Tell whether a guarded nova-compute runs."""
         with self._reading():
             return held.runs(self.folder)
+
+    # ---- the operator's word
+
+    def say(self, word):
+        """Write a :class:`nova_migration_guard.words.Word` down."""
+        with self._reading():
+            self._words.write(word)
+
+    def take_back(self, uuid):
+        """Remove the word about an instance."""
+        self._words.remove(uuid)
+
+    def has_word(self, uuid):
+        """Tell whether nova-compute has not answered the word yet."""
+        return self._words.is_there(uuid)
 
     # ---- libvirt
 

@@ -173,6 +173,27 @@ class NovaHost(object):
         return False
 
     @staticmethod
+    def is_fenced(peer):
+        """Tell whether Nova was told that another host is down.
+
+        :param peer: the other host's name
+        :returns: whether an operator has forced its nova-compute down
+        :raises Exception: what Nova raises
+        """
+        try:
+            return objects.Service.get_by_compute_host(
+                nova_context.get_admin_context(), peer).forced_down
+        except exception.NotFound:
+            return False
+
+    def has_disk(self, instance):
+        """Tell whether an instance's folder is on this host.
+
+        :param instance: a ``nova.objects.Instance``
+        """
+        return self._manager.driver.instance_on_disk(instance)
+
+    @staticmethod
     def libvirt_error():
         """The class of the driver's libvirt errors.
 

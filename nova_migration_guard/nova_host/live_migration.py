@@ -111,7 +111,7 @@ class LiveMigrations(object):
                     migrate_data=data)
 
     def roll_back(self, context, instance, entry, migrations, destination,
-                  domain_xml):
+                  domain_xml, answers=True):
         """Undo a live migration whose guest goes on running here.
 
         :param context: of the settlement
@@ -123,6 +123,9 @@ class LiveMigrations(object):
         :param destination: the host that is known not to have the guest
         :param domain_xml: of the domain as it runs here, or None when it is
             shut off
+        :param answers: whether the destination does. One that does not is
+            sent what it need not answer, and drops its claim at its next
+            audit.
         :raises nova_migration_guard.nova_host.plan.Unsettled: when a step
             could not be made
         :raises Exception: what Nova raises
@@ -131,11 +134,13 @@ class LiveMigrations(object):
                                 destination)
         self._leave_others(context, instance, plan.destination, migrations)
         holding = self._allocations.holding(context, instance, migrations)
-        self._volumes.give_back(context, instance, plan)
+        self._volumes.give_back(context, instance, plan, answers)
         self._manager.network_api.setup_networks_on_host(
             context, instance, host=plan.destination, teardown=True)
         if 'vifs' not in plan.migrate_data:
             plan.migrate_data.vifs = []
+        if not answers:
+            plan.migrate_data.src_supports_numa_live_migration = False
         if domain_xml is not None:
             self._attach_missing_vifs(context, instance, plan, domain_xml)
         plan.migrate_data.migration = (

@@ -43,12 +43,14 @@ class Volumes(object):
     def __init__(self, manager):
         self._manager = manager
 
-    def give_back(self, context, instance, plan):
+    def give_back(self, context, instance, plan, answers):
         """Give an instance the attachments that it had on this host.
 
         :param context: a request context
         :param instance: a ``nova.objects.Instance``
         :param plan: a :class:`nova_migration_guard.nova_host.plan.Plan`
+        :param answers: whether the destination does, so that it can be asked
+            to disconnect them
         :raises nova_migration_guard.nova_host.plan.Unsettled: when it has
             other volumes by now
         :raises Exception: when Cinder or the destination does not answer
@@ -63,9 +65,10 @@ class Volumes(object):
             if (bdm.attachment_id == source.attachment_id and
                     bdm.connection_info == source.connection_info):
                 continue
-            # the destination asks the mapping for what it has to disconnect
-            self._manager.compute_rpcapi.remove_volume_connection(
-                context, instance, volume_id, plan.destination)
+            if answers:
+                # it asks the mapping for what it has to disconnect
+                self._manager.compute_rpcapi.remove_volume_connection(
+                    context, instance, volume_id, plan.destination)
             if bdm.attachment_id != source.attachment_id:
                 self.delete_attachment(context, bdm.attachment_id)
             bdm.attachment_id = source.attachment_id

@@ -80,7 +80,7 @@ class ExplainTestCase(base.CommandTestCase):
     def test_no_rights(self):
         self.hold()
         self.as_nobody()
-        self.must_fail(errors.NO_RIGHTS, 'by root only', 'explain',
+        self.must_fail(errors.NO_RIGHTS, 'for root only', 'explain',
                        base.UUID)
 
     def test_no_uuid(self):

@@ -59,7 +59,7 @@ class HeldListTestCase(base.CommandTestCase):
     def test_no_rights(self):
         self.hold()
         self.as_nobody()
-        self.must_fail(errors.NO_RIGHTS, 'by root only', 'held', 'list')
+        self.must_fail(errors.NO_RIGHTS, 'for root only', 'held', 'list')
 
     def test_not_enabled(self):
         self.config.write_text('[DEFAULT]\nstate_path = %s\n' % self.top)

@@ -80,5 +80,5 @@ class JournalTestCase(base.CommandTestCase):
         self.journal.begin(base.entry())
         self.as_nobody()
         for command in (['list'], ['show', base.UUID]):
-            self.must_fail(errors.NO_RIGHTS, 'by root only', 'journal',
+            self.must_fail(errors.NO_RIGHTS, 'for root only', 'journal',
                            *command)

@@ -324,7 +324,7 @@ class Migrations(object):
                 migration.status = status
 
     def roll_back(self, context, instance, entry, migrations, destination,
-                  domain_xml):
+                  domain_xml, answers=True):
         self._answered_by(destination)
         self.world.disks.pop(destination, None)
         self.world.domains.pop(destination, None)
