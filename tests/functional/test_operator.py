@@ -12,11 +12,13 @@
 
 """An operator decides what the hosts cannot say, by the command."""
 
+import inspect
 import io
 import json
 import pathlib
 
 import fixtures
+from nova.compute import manager
 
 from tests.functional import migration_job
 from tests.functional import properties
@@ -77,6 +79,14 @@ class OperatorTestCase(settlement.SettlementTestCase):
         self.assertEqual([], self.shown('held', 'list'))
         self.assertEqual([], self.shown('journal', 'list'))
 
+    def skip_where_nova_asks(self):
+        """Skip where Nova's own rollback needs the destination's answer."""
+        parameters = inspect.signature(
+            manager.ComputeManager._rollback_live_migration).parameters
+        if self.guard and 'pre_live_migration' not in parameters:
+            self.skipTest('before 24.1.1 and 25.0.1 the word is carried out '
+                          'when the destination answers')
+
     def interrupt(self, end):
         job = self.begin_migration(self.server, 'host-b')
         self.kill_compute('host-a')
@@ -89,6 +99,7 @@ class GuestStayed(OperatorTestCase):
     @properties.held(stock=settlement.LEFT_BEHIND)
     def test_destination_is_away(self):
         """The guest runs here; whether it does there, too, is not known."""
+        self.skip_where_nova_asks()
         self.interrupt(migration_job.MigrationJob.fail)
         self.kill_compute('host-b')
         self.start_compute('host-a')
@@ -116,6 +127,7 @@ class GuestLeft(OperatorTestCase):
 
     def test_destination_is_lost(self):
         """The guest is started here when its host is known to be off."""
+        self.skip_where_nova_asks()
         self.interrupt(migration_job.MigrationJob.complete)
         self.crash_host('host-b')
         self.start_compute('host-a')
