@@ -16,6 +16,8 @@ from oslo_log import log as logging
 
 from nova_migration_guard import compat
 from nova_migration_guard import conf as guard_conf
+from nova_migration_guard import gmr
+from nova_migration_guard import metrics
 from nova_migration_guard import patches
 from nova_migration_guard import seams
 from nova_migration_guard import version
@@ -36,6 +38,7 @@ def activate(conf):
     if patches.applied():
         return True
     guard_conf.replace_bad_values(conf)
+    guard_conf.warn_of_unknown(conf)
     try:
         release = seams.check(conf)
     except compat.UnsupportedNova as e:
@@ -45,6 +48,8 @@ def activate(conf):
                     '[migration_guard] unsupported_nova = warn: %s', e)
         return False
     names = patches.apply()
+    gmr.register()
+    metrics.start(conf.migration_guard.mode)
     LOG.info('nova-migration-guard %(version)s guards nova %(release)s; '
              'mode: %(mode)s; patched: %(patches)s',
              {'version': version.version_string(), 'release': release,

@@ -27,6 +27,7 @@ from oslo_log import log as logging
 from nova_migration_guard import block_verdict
 from nova_migration_guard import domain_xml
 from nova_migration_guard import journal
+from nova_migration_guard import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class BlockSettlement(object):
         disks = {job.disk for job in jobs}.intersection(
             job.disk for job in seen.block_jobs)
         if disks:
+            metrics.count('abort_timeouts_total')
             return 'the block job on disk %s is still there %d s after it ' \
                    'was aborted' % (', '.join(sorted(disks)), self._timeout)
         return None

@@ -12,6 +12,11 @@
 
 """The options of ``[migration_guard]``."""
 
+import difflib
+import glob
+import os
+import typing
+
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -105,6 +110,14 @@ uses, so this host's user needs the right to read there.
 What to do about block jobs of instances that another tool than Nova started,
 a backup for example. The instance is not held for them.
 """),
+    cfg.StrOpt(
+        'metrics_file',
+        help="""
+The file into which numbers are written for Prometheus, in the folder of
+node-exporter's textfile collector, with a name that ends with ``.prom``.
+nova-compute's user needs the right to write there. Nothing is written when it
+is not set.
+"""),
     cfg.IntOpt(
         'abort_timeout',
         default=30,
@@ -169,6 +182,56 @@ def register_opts(conf):
 def list_opts():
     """The options for oslo.config's generators (``oslo.config.opts``)."""
     return [(GROUP, OPTS)]
+
+
+def _files(conf):
+    """The files that a configuration was read from."""
+    folders = conf.config_dir or []
+    if isinstance(folders, str):
+        folders = [folders]
+    found = list(conf.config_file or [])
+    for folder in folders:
+        found.extend(sorted(glob.glob(os.path.join(folder, '*.conf'))))
+    return found
+
+
+def unknown_options(conf):
+    """Find what is set in the group and is no option of the guard.
+
+    oslo.config reads past it, and an operator would believe that it works.
+
+    :param conf: an ``oslo_config.cfg.ConfigOpts``
+    :returns: a list of (file, name, the option that is probably meant, or
+        None)
+    """
+    known = {opt.dest for opt in OPTS}
+    found = []
+    for path in _files(conf):
+        sections: typing.Dict[str, dict] = {}
+        try:
+            cfg.ConfigParser(path, sections).parse()
+        except (OSError, ValueError, cfg.Error):
+            # it has been read, so it was changed since
+            continue
+        for name in sections.get(GROUP.name, {}):
+            if name.replace('-', '_') not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                found.append((path, name, close[0] if close else None))
+    return found
+
+
+def warn_of_unknown(conf):
+    """Log what :func:`unknown_options` finds. Raises nothing."""
+    try:
+        unknown = unknown_options(conf)
+    except Exception as e:
+        LOG.debug('Unknown options are not looked for: %s', e)
+        return
+    for path, name, meant in unknown:
+        LOG.warning('[%(group)s] %(name)s in %(path)s is no option of '
+                    'nova-migration-guard, and has no effect.%(meant)s',
+                    {'group': GROUP.name, 'name': name, 'path': path,
+                     'meant': ' Is %s meant?' % meant if meant else ''})
 
 
 def replace_bad_values(conf):

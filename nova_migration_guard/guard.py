@@ -31,6 +31,7 @@ from nova_migration_guard import facts
 from nova_migration_guard import held as held_instances
 from nova_migration_guard import journal
 from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import metrics
 from nova_migration_guard import operations
 from nova_migration_guard import parts
 from nova_migration_guard import peers
@@ -105,9 +106,8 @@ class Guard(object):
     def start_up(self):
         """Judge every instance of the host and settle what is in flight.
 
-        Called before Nova handles its first instance. Raises nothing, and
-        takes no longer than ``startup_timeout`` plus the time of two reads
-        from Nova's database.
+        Called before Nova handles its first instance. Raises nothing; takes no
+        longer than ``startup_timeout`` plus two reads from Nova's database.
         """
         try:
             self._start_up(time.monotonic() + self._options.startup_timeout)
@@ -139,6 +139,7 @@ class Guard(object):
                           'reason': ruling.reason}, instance=instance)
                 in_flight.add(uuid)
         if not self._parts.enforces:
+            metrics.count('reported_total', len(in_flight))
             self._judged.update(in_flight)
             return
         self._settle_each({uuid: seen[uuid] for uuid in in_flight},
@@ -249,7 +250,9 @@ class Guard(object):
         refused = self._settler.answers.pop(uuid, '')
         self._records.write(uuid, held, self._settler.facts.get(uuid), refused)
         if refused:
+            metrics.count('words_refused_total')
             self._parts.words.remove(uuid)
+        metrics.gauge('held', len(self.held))
 
     def _wait_after(self, attempts):
         state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
@@ -265,8 +268,8 @@ class Guard(object):
                 self._actions.hold(uuid, held.reason)
                 held.reported = held.reason
             except Exception as e:
-                LOG.info('That the instance is held cannot be shown in its '
-                         'actions: %s', e, instance_uuid=uuid)
+                LOG.info('Its actions cannot show that it is held: %s', e,
+                         instance_uuid=uuid)
 
     def _release(self, uuid, ruling):
         self.held.pop(uuid, None)
@@ -277,12 +280,13 @@ class Guard(object):
         else:
             self._judged.add(uuid)
         LOG.info('Settled: %s.', ruling.reason, instance_uuid=uuid)
+        metrics.count('settled_total', verdict=ruling.verdict.name.lower())
+        metrics.gauge('held', len(self.held))
 
     def delete(self, context, instance, bdms, delete):
         """Delete a held instance: settle it first, and delete it where it is.
 
-        One that cannot be settled stays, since its guest may run at the
-        destination, where it would be left behind.
+        One that cannot be settled stays: its guest may run elsewhere.
 
         :param context: of the user's request
         :param instance: a ``nova.objects.Instance``
@@ -298,7 +302,7 @@ class Guard(object):
         return self._actions.delete_where_it_is(context, uuid, bdms, delete)
 
     def must_not_be_held(self, instance):
-        """Let no guest be started that may run elsewhere (rule R2).
+        """Let no guest be started that may run elsewhere (R2).
 
         :param instance: a ``nova.objects.Instance``
         :raises nova.exception.MigrationError: when it is held
@@ -312,8 +316,7 @@ class Guard(object):
 
         An instance that the guard has not judged is held.
 
-        :param instance: the ``nova.objects.Instance`` that Nova's start-up is
-            about to handle
+        :param instance: the ``nova.objects.Instance`` that is next
         """
         uuid = instance.uuid
         if uuid in self._moved:
@@ -340,8 +343,9 @@ class Guard(object):
         thread.start()
 
     def stop(self):
-        """End the background thread after the attempt that it is at."""
+        """End the thread after the attempt that it is at."""
         self._stopped.set()
+        self._records.hide_running()
 
     def _run(self):
         self._report_held()
@@ -361,8 +365,7 @@ class Guard(object):
 
         A settled instance gets the part of Nova's start-up that it missed.
 
-        :param now: leave those whose next attempt is later, on the monotonic
-            clock; None to try all
+        :param now: leave those that are due later, by the monotonic clock
         """
         uuids = [uuid for uuid, held in list(self.held.items())
                  if now is None or held.next_attempt <= now]
@@ -385,9 +388,8 @@ class Guard(object):
     def _initialise(self, uuid, skipped_task_state):
         """Make up for the part of Nova's start-up that an instance missed.
 
-        Nova's start-up takes a task state for one that was left, and does the
-        task again. One that came up since belongs to this process, as a
-        migration does: those that were left have been settled.
+        Nova's start-up does a task again that was left. One that came up since
+        belongs to this process, as a migration does.
         """
         try:
             instance = self._host.instance(uuid)

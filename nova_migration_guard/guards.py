@@ -36,6 +36,12 @@ def for_manager(manager):
     return _guards.get(manager)
 
 
+def by_host():
+    """The guards of this process, as pairs of a host's name and its guard."""
+    return [(manager.host, found) for manager, found in
+            list(_guards.items())]
+
+
 def create(manager):
     """Make the guard of a ComputeManager that starts.
 

@@ -223,6 +223,11 @@ class Records(object):
             LOG.warning('The commands cannot see that nova-compute runs: %s',
                         e)
 
+    def hide_running(self):
+        """Show the commands that this process ends."""
+        if self._running is not None:
+            self._running.close()
+
     def since(self, uuid):
         """Since when an instance is held, as an earlier process knew.
 

@@ -24,6 +24,7 @@ import threading
 from oslo_log import log as logging
 
 from nova_migration_guard import durable
+from nova_migration_guard import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -165,5 +166,6 @@ def keep(driver, folder, host, refusal, only_report):
         else:
             LOG.info('The claim of the mediated devices %s is kept.',
                      ', '.join(mdevs), instance_uuid=uuid)
+            metrics.count('devices_kept_total', len(mdevs))
     if not only_report:
         driver.instance_claimed_mdevs = claims

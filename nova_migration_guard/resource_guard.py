@@ -76,6 +76,7 @@ from oslo_log import log as logging
 
 from nova_migration_guard import facts
 from nova_migration_guard import mdev_claims
+from nova_migration_guard import metrics
 from nova_migration_guard.nova_host import tracking
 
 LOG = logging.getLogger(__name__)
@@ -162,6 +163,7 @@ def keep_claims(devices, uuid, before, claimed):
                     addresses, instance_uuid=uuid)
         return
     devices.claims[uuid] = kept + list(claimed)
+    metrics.count('devices_kept_total', len(kept))
     LOG.info('The claim of %s is kept beside a later one.', addresses,
              instance_uuid=uuid)
 
@@ -191,6 +193,7 @@ class Audit(object):
         self._instances = instances
         self._by_uuid = by_uuid
         self._counted = counted
+        self._corrected = False
 
     def complete(self):
         """Add what the audit has missed to its own lists.
@@ -223,6 +226,8 @@ class Audit(object):
             instance.uuid for instance in found
             if instance.task_state == facts.MIGRATING})
         _audited.add(self._tracker)
+        if self._corrected:
+            metrics.count('audits_corrected_total')
 
     def _read_moving(self, known):
         """Read the instances of the migrations, and hand them to the audit.
@@ -337,8 +342,7 @@ class Audit(object):
                 migration.source_node == self._nodename and
                 (context is None or context.migration_id == migration.id))
 
-    @staticmethod
-    def _may_keep(instance, why):
+    def _may_keep(self, instance, why):
         """Say in the log what is missing, and tell whether to add it."""
         if only_reports():
             LOG.warning('The resource audit has missed the instance, which '
@@ -347,6 +351,9 @@ class Audit(object):
             return False
         LOG.info('The resource audit had missed the instance, which %s; its '
                  'resources are kept.', why, instance=instance)
+        self._corrected = True
+        metrics.count('devices_kept_total', tracking.devices_of(
+            self._tracker, instance.uuid))
         return True
 
     def _count(self, instance):

@@ -27,6 +27,7 @@ from nova_migration_guard import block_settlement
 from nova_migration_guard import block_verdict
 from nova_migration_guard import facts
 from nova_migration_guard import libvirt_jobs
+from nova_migration_guard import metrics
 from nova_migration_guard import release
 from nova_migration_guard import verdict
 
@@ -325,6 +326,7 @@ class _Attempt(object):
             return self._abandon()
         ruling = self._judge(observation)
         if ruling.verdict is Verdict.ABORT:
+            metrics.count('abort_timeouts_total')
             return verdict.Ruling(
                 Verdict.HOLD, 'its migration job is still there %d s after '
                 'it was aborted' % self._timeout, refuse=True)

@@ -178,6 +178,20 @@ class Host(object):
 
     # ---- libvirt
 
+    def libvirt_versions(self):
+        """Ask libvirt for its version and QEMU's.
+
+        :returns: {'libvirt': number, 'QEMU': number}
+        :raises Exception: what libvirt raises
+        """
+        import libvirt
+        connection = libvirt.openReadOnly(settings.libvirt_uri(self.conf))
+        try:
+            return {'libvirt': connection.getLibVersion(),
+                    'QEMU': connection.getVersion()}
+        finally:
+            connection.close()
+
     def jobs(self):
         """Connect to libvirt, for reading only.
 

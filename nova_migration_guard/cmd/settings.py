@@ -41,9 +41,15 @@ def _folder_of_nova():
         list(spec.submodule_search_locations)[0]))
 
 
-def _register(conf):
+def make():
+    """Make a configuration with what the commands need, before it is read.
+
+    :returns: an ``oslo_config.cfg.ConfigOpts``
+    """
+    conf = cfg.ConfigOpts()
     conf.register_opts([
         cfg.StrOpt('host', default=socket.gethostname()),
+        cfg.StrOpt('compute_driver'),
         cfg.StrOpt('pybasedir', default=_folder_of_nova()),
         cfg.StrOpt('state_path', default='$pybasedir'),
         cfg.StrOpt('instances_path', default='$state_path/instances')])
@@ -53,6 +59,13 @@ def _register(conf):
         cfg.StrOpt('snapshots_directory',
                    default='$instances_path/snapshots')], group='libvirt')
     guard_conf.register_opts(conf)
+    return conf
+
+
+def default_folders():
+    """The folders of configuration that nova-compute finds by itself."""
+    find = getattr(cfg, 'find_config_dirs', None)
+    return find(PROJECT, PROGRAM) if find else []
 
 
 def load(files=None, folders=None):
@@ -65,8 +78,7 @@ def load(files=None, folders=None):
     :raises nova_migration_guard.cmd.errors.CommandError: when they cannot be
         read
     """
-    conf = cfg.ConfigOpts()
-    _register(conf)
+    conf = make()
     arguments = []
     for name, paths in (('file', files), ('dir', folders)):
         for path in paths or ():

@@ -35,6 +35,18 @@ def holders(tracker):
     return found
 
 
+def devices_of(tracker, uuid):
+    """How many PCI devices a tracker holds for an instance.
+
+    :param tracker: a ``nova.compute.resource_tracker.ResourceTracker``
+    :param uuid: the instance's UUID
+    """
+    if not tracker.pci_tracker:
+        return 0
+    return sum(device.instance_uuid == uuid
+               for device in tracker.pci_tracker.pci_devs)
+
+
 def reverting(context):
     """Read the instances whose resize is being reverted, in one query.
 

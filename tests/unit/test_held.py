@@ -96,5 +96,5 @@ class RecordsTestCase(base.BaseTestCase):
         self.assertFalse(held.runs(folder))
         self.records.show_running()
         self.assertTrue(held.runs(folder))
-        self.records._running.close()
+        self.records.hide_running()
         self.assertFalse(held.runs(folder))
