@@ -107,7 +107,11 @@ def text():
 
 
 def _write():
-    path = CONF.migration_guard.metrics_file
+    try:
+        path = CONF.migration_guard.metrics_file
+    except cfg.NoSuchOptError:
+        # a part of the guard is used without the whole
+        return
     if not path:
         return
     # the collector reads *.prom only

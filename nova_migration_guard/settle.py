@@ -321,7 +321,10 @@ class _Attempt(object):
         return ruling
 
     def _abort(self):
+        self._parts.actions.notify_abort(self._instance, 'start')
         observation = self._parts.jobs.abort(self._uuid, self._timeout)
+        if observation.job is not None and not observation.job.active:
+            self._parts.actions.notify_abort(self._instance, 'end')
         if not self._read_instance():
             return self._abandon()
         ruling = self._judge(observation)

@@ -12,11 +12,18 @@
 
 """Configuration of the documentation's build."""
 
+import os
+import sys
+
 from docutils.parsers import rst
 
 from nova_migration_guard import compat
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'ext'))
+
 extensions = [
+    'cliff.sphinxext',
+    'decisions',
     'openstackdocstheme',
     'oslo_config.sphinxconfiggen',
     'oslo_config.sphinxext',
@@ -33,6 +40,15 @@ html_static_path = ['_static']
 openstackdocs_auto_name = False
 openstackdocs_use_storyboard = False
 pygments_style = 'native'
+
+man_pages = [
+    ('cli/nova-migration-guard', 'nova-migration-guard',
+     'what nova-migration-guard does on a compute host',
+     ['nova-migration-guard developers'], 1),
+    ('cli/nova-migration-guard-status', 'nova-migration-guard-status',
+     'whether nova-migration-guard can be relied on',
+     ['nova-migration-guard developers'], 1),
+]
 
 # The sample configuration file, generated at each build.
 config_generator_config_file = [

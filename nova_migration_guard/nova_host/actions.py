@@ -22,6 +22,7 @@ from nova.compute import utils as compute_utils
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.objects import fields
 from oslo_log import log as logging
 
 from nova_migration_guard import facts
@@ -60,6 +61,27 @@ class InstanceActions(object):
         """
         return self._action(
             uuid, 'migration_guard_' + ruling.verdict.name.lower())
+
+    def notify_abort(self, instance, phase):
+        """Send the notifications of an abort, as Nova's own sends them.
+
+        Both kinds, where the operator has not switched one off. That none can
+        be sent is no reason to let a job run.
+
+        :param instance: a ``nova.objects.Instance``
+        :param phase: 'start' or 'end'
+        """
+        context = nova_context.get_admin_context()
+        try:
+            self._manager._notify_about_instance_usage(
+                context, instance, 'live.migration.abort.' + phase)
+            compute_utils.notify_about_instance_action(
+                context, instance, self._host.name,
+                action=fields.NotificationAction.LIVE_MIGRATION_ABORT,
+                phase=phase)
+        except Exception as e:
+            LOG.warning('That its migration is aborted is not notified: %s',
+                        e, instance=instance)
 
     def hold(self, uuid, reason):
         """Show that an instance is held, and why.

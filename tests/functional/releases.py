@@ -150,6 +150,33 @@ def thread_exit():
     return SystemExit
 
 
+def keep_notifications(test):
+    """Let :func:`notifications` know what is notified from now on.
+
+    :param test: the test case, before its services start
+    """
+    if not hasattr(test, 'notifier'):
+        _first_module('nova.tests.unit.fake_notifier').stub_notifier(test)
+
+
+def notifications(test):
+    """What Nova has notified: ({legacy event type}, {versioned event type}).
+
+    :param test: the test case
+    """
+    notifier = getattr(test, 'notifier', None)
+    if notifier is None:
+        # to 22.x
+        notifier = _first_module('nova.tests.unit.fake_notifier')
+        legacy, versioned = (notifier.NOTIFICATIONS,
+                             notifier.VERSIONED_NOTIFICATIONS)
+    else:
+        legacy, versioned = (notifier.notifications,
+                             notifier.versioned_notifications)
+    return ({message.event_type for message in legacy},
+            {message['event_type'] for message in versioned})
+
+
 def casts_are_casts():
     """A fixture that keeps the base class from turning casts into calls.
 

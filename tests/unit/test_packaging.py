@@ -14,11 +14,17 @@
 
 import configparser
 import importlib
+import json
 import pathlib
 import re
 
 from os_vif import plugin as os_vif_plugin
 from oslotest import base
+import yaml
+
+from nova_migration_guard.cmd import app
+from nova_migration_guard.cmd import status
+from nova_migration_guard import metrics
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -64,6 +70,45 @@ class EntryPointsTestCase(base.BaseTestCase):
             'nova_migration_guard']()
         self.assertEqual('migration_guard', str(group))
         self.assertIn('enabled', [option.name for option in options])
+
+    def test_commands(self):
+        """The documentation shows those that the command has."""
+        found = {name.replace('_', ' '): command for name, command in
+                 self.resolve('nova_migration_guard.cli').items()}
+        self.assertEqual(app.COMMANDS, found)
+
+    def test_programs(self):
+        self.assertEqual(
+            {'nova-migration-guard': app.main,
+             'nova-migration-guard-status': status.main},
+            self.resolve('console_scripts'))
+
+
+class MonitoringTestCase(base.BaseTestCase):
+    """What operators load into Prometheus and Grafana."""
+
+    def must_be_known(self, text):
+        named = set(re.findall('nova_migration_guard_([a-z_]+)', text))
+        self.assertNotEqual(set(), named)
+        self.assertEqual(set(), named - set(metrics.METRICS))
+
+    def test_dashboard(self):
+        text = (TOP / 'doc/source/admin/grafana/'
+                'nova-migration-guard.json').read_text()
+        panels = json.loads(text)['panels']
+        self.assertEqual(len(panels), len({each['id'] for each in panels}))
+        self.must_be_known(text)
+        for name in metrics.METRICS:
+            self.assertIn('nova_migration_guard_' + name, text)
+
+    def test_alerts(self):
+        text = (TOP / 'doc/source/admin/prometheus/'
+                'nova-migration-guard.rules.yaml').read_text()
+        self.must_be_known(text)
+        group, = yaml.safe_load(text)['groups']
+        for rule in group['rules']:
+            self.assertEqual({'alert', 'expr', 'labels', 'annotations'},
+                             set(rule) - {'for'})
 
 
 class ConstraintsTestCase(base.BaseTestCase):

@@ -380,6 +380,9 @@ class Actions(object):
     def __exit__(self, *args):
         return False
 
+    def notify_abort(self, instance, phase):
+        self.process.call()
+
     def hold(self, uuid, reason):
         self.process.call()
 
