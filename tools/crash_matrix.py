@@ -23,6 +23,9 @@ import json
 
 STOCK, GUARDED = False, True
 
+#: What is left of a move that Nova alone is to see through.
+LEFT = 'left'
+
 STYLE = """
 body { font: 14px sans-serif; margin: 2em; color: #222 }
 table { border-collapse: collapse; margin-bottom: 1em }
@@ -78,11 +81,20 @@ class Matrix(object):
     def bad(self):
         """The guarded cells that break a rule, or broke the harness.
 
-        A cell in which the guard breaks more than stock is one of them.
+        What is left of a move that the guard does not drive counts where
+        stock Nova leaves nothing.
         """
         return [pair[GUARDED] for pair in self._cells.values()
-                if GUARDED in pair and (pair[GUARDED]['violations'] or
+                if GUARDED in pair and (self._worse(pair) or
                                         pair[GUARDED]['broken'])]
+
+    @staticmethod
+    def _worse(pair):
+        broken = set(rules(pair[GUARDED]).split())
+        if LEFT in broken and STOCK in pair and (
+                LEFT in rules(pair[STOCK]).split()):
+            broken.discard(LEFT)
+        return broken
 
     def rows(self):
         """The summary: one row for each release, operation and side.

@@ -45,7 +45,8 @@ class Disks(object):
         :returns: 'complete', 'partial N %', 'empty base', or None for none
         """
         try:
-            with open(self._file(uuid)) as disk:
+            # cold migration makes real images
+            with open(self._file(uuid), errors='replace') as disk:
                 return disk.read()
         except (IOError, OSError):
             return None

@@ -44,15 +44,17 @@ class Operations(object):
             server, lambda s: s['status'] in ('ACTIVE', 'ERROR') and
             not s['OS-EXT-STS:task_state'])
 
-    def create_flavor(self, extra_specs=None, disk=1):
+    def create_flavor(self, extra_specs=None, disk=1, name='small', ram=512):
         """Make a small flavor.
 
         :param disk: GB
+        :param name: its name and its ID
+        :param ram: MB
         :returns: its ID
         """
         flavor = self.api.post_flavor({'flavor': {
-            'name': 'small', 'ram': 512, 'vcpus': 1, 'disk': disk,
-            'id': 'small', 'OS-FLV-EXT-DATA:ephemeral': 0}})
+            'name': name, 'ram': ram, 'vcpus': 1, 'disk': disk,
+            'id': name, 'OS-FLV-EXT-DATA:ephemeral': 0}})
         if extra_specs:
             self.api.post_extra_spec(flavor['id'],
                                      {'extra_specs': extra_specs})

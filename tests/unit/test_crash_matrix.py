@@ -78,6 +78,13 @@ class MatrixTestCase(base.BaseTestCase):
                 stream.write(json.dumps(found) + '\n')
         self.assertEqual([], crash_matrix.Matrix.read(path).bad())
 
+    def test_what_stock_leaves_as_well_is_not_the_guards(self):
+        left = [['left', 'a record']]
+        self.assertEqual([], crash_matrix.Matrix([
+            cell(False, left), cell(True, left)]).bad())
+        self.assertEqual(1, len(crash_matrix.Matrix([
+            cell(False), cell(True, left)]).bad()))
+
     def test_page(self):
         page = crash_matrix.Matrix([
             cell(False, [['R1', 'a job']]), cell(True)]).html()

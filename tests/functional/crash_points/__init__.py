@@ -21,7 +21,7 @@ and nothing may be left of it.
 ==============  ============================================================
 ``points``      where a process can be killed, and the kill
 ``operations``  what it is killed in, and what libvirt does meanwhile;
-                ``block_operations``
+                ``block_operations``, ``move_operations``
 ``testcase``    one kill from the boot of an instance to its deletion
 ``judging``     the rules
 ``durability``  what is lost of a journal that was not synced

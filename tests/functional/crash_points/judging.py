@@ -30,6 +30,10 @@ Violation = collections.namedtuple('Violation', 'rule seen')
 #: What broke is not one of the rules: the next use of the instance failed.
 USE = 'use'
 
+#: Something stays of an instance that was moved and then deleted; where Nova
+#: alone does it, too, it is not the guard's.
+LEFT = 'left'
+
 
 class Judge(object):
     """Looks at one instance of a test, once nothing moves any more.
@@ -177,7 +181,8 @@ def leftovers(test, server, migrations):
             found.append(Violation('R4', 'after its deletion: %s' % (seen,)))
     uuid = server['id']
     must(not test.where(server), test.where(server))
-    must(not test.disks(server), test.disks(server))
+    if test.OPERATION.IS_DRIVEN:
+        must(not test.disks(server), test.disks(server))
     must(not test.ports(server), test.ports(server))
     for consumer in [uuid] + migrations:
         must(not test.allocations(consumer),

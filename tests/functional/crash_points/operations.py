@@ -47,6 +47,9 @@ class LiveMigration(object):
         (SOURCE, 'libvirt:migrateToURI3:after', FINISHES),
         (SOURCE, 'rpc:post_live_migration_at_destination:after', FINISHES))
 
+    #: Whether the guard sees it through; if not, Nova is on its own.
+    IS_DRIVEN = True
+
     #: Whether both hosts have the same instances folder.
     SHARED = False
 
@@ -108,6 +111,9 @@ class LiveMigration(object):
     def violations(self):
         """What this operation can leave behind besides: [Violation]."""
         return []
+
+    def come_back(self):
+        """The killed nova-compute runs again; what happens after that."""
 
     def clean_up(self):
         """The server is deleted; remove what was made for its user."""

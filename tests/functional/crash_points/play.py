@@ -25,13 +25,15 @@ import traceback
 import testtools
 
 from tests.functional.crash_points import block_operations
+from tests.functional.crash_points import move_operations
 from tests.functional.crash_points import operations
 from tests.functional.crash_points import points
 from tests.functional.crash_points import testcase
 from tests.functional import releases
 
 #: {name: class} of every operation.
-OPERATIONS = dict(operations.OPERATIONS, **block_operations.OPERATIONS)
+OPERATIONS = dict(operations.OPERATIONS, **dict(
+    block_operations.OPERATIONS, **move_operations.OPERATIONS))
 
 #: Cells that share one set-up at the most: killed processes pile up in it.
 SHARED = 12
