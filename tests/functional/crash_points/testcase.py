@@ -277,6 +277,10 @@ class CrashPointTestCase(settlement.SettlementTestCase):
     def _judged(self, operation, cell):
         if not operation.IS_DRIVEN:
             return self._judged_move(operation, cell)
+        if not cell.reached:
+            # it came to its end without; nothing is said of that
+            self._delete()
+            return []
         found = (self._early + self._judge().violations() +
                  operation.violations())
         cell.story = self._story()
@@ -335,4 +339,8 @@ class CrashPointTestCase(settlement.SettlementTestCase):
         self.delete(self.server)
         self._until_quiet()
         self._audit()
-        return judging.leftovers(self, self.server, migrations)
+        left = judging.leftovers(self, self.server, migrations)
+        # nor is it to bear on the next server
+        for bindings in getattr(self.neutron, '_port_bindings', {}).values():
+            bindings.clear()
+        return left
