@@ -147,6 +147,15 @@ SEAMS = (
     _seam(_DRIVER, 'LibvirtDriver._live_migration_operation',
           'self context instance dest block_migration migrate_data guest '
           'device_names'),
+    _seam(_DRIVER, 'LibvirtDriver._live_migration_monitor',
+          'self context instance guest dest post_method recover_method '
+          'block_migration migrate_data finish_event disk_paths',
+          _form('self context instance guest dest post_method '
+                'recover_method block_migration migrate_data future '
+                'disk_paths',
+                ('32.0.0',), 'futurist in place of eventlet')),
+    _seam(_DRIVER, 'LibvirtDriver._live_migration_copy_disk_paths',
+          'self context instance guest'),
     _seam(_DRIVER, 'LibvirtDriver._live_migration_uri', 'dest'),
     _seam(_DRIVER, 'LibvirtDriver.instance_on_disk', 'self instance'),
     _seam(_DRIVER, 'LibvirtDriver.snapshot',

@@ -60,6 +60,20 @@ the guard patches or calls.
                        'nothing.'),
         ],
         help='Whether the guard acts, or only says what it would do.'),
+    cfg.StrOpt(
+        'on_restart',
+        default='abort',
+        choices=[
+            ('abort', 'Abort it and roll it back.'),
+            ('adopt', 'See it through, as the nova-compute would have done '
+                      'that began it.'),
+        ],
+        help="""
+What nova-compute does, when it starts, about a live migration that still
+copies to another host. One that is not in the journal is aborted in any case.
+One in post-copy is seen through in any case: both hosts have a part of its
+guest.
+"""),
     cfg.BoolOpt(
         'startup_guard',
         default=True,

@@ -45,8 +45,8 @@ CANCELLED = 'cancelled'
 COMPLETED = 'completed'
 
 # Statuses of a live migration's record that say it has not ended.
-OPEN_STATUSES = ('accepted', 'queued', 'preparing', 'running',
-                 'running (post-copy)')
+POSTCOPY = 'running (post-copy)'
+OPEN_STATUSES = ('accepted', 'queued', 'preparing', 'running', POSTCOPY)
 
 # Those that a record has until ComputeManager._do_live_migration begins.
 BEFORE_LIBVIRT = ('accepted', 'queued')
@@ -93,12 +93,14 @@ class Record(object):
     """A live migration's record.
 
     :ivar changed: POSIX time of its last change, or None
+    :ivar uuid: the record's UUID, which the journal names, or None
     """
     id: int
     status: str
     source: str
     destination: typing.Optional[str] = None
     changed: typing.Optional[float] = None
+    uuid: typing.Optional[str] = None
 
     @property
     def open(self):
@@ -121,6 +123,10 @@ class Facts(object):
     :ivar observed_at: POSIX time of the observation
     :ivar phase: the phase of the journal's entry, or None without one
     :ivar journaled_destination: the destination of the journal's entry
+    :ivar journaled_migration: the UUID of the record that the journal's entry
+        is about
+    :ivar adopts: whether the operator wants a migration that copies to be
+        seen through
     :ivar peer: what the destination says, a :class:`Peer`
     :ivar peer_said: over what it was asked, or why it does not say
     :ivar peer_works: whether the destination has not ended what an earlier
@@ -140,6 +146,8 @@ class Facts(object):
     instance_host: typing.Optional[str] = None
     phase: typing.Optional[str] = None
     journaled_destination: typing.Optional[str] = None
+    journaled_migration: typing.Optional[str] = None
+    adopts: bool = False
     peer: Peer = Peer.NOT_ASKED
     peer_said: str = ''
     peer_works: bool = False
@@ -149,11 +157,11 @@ class Facts(object):
 
     @property
     def guest(self):
-        return _guest(self.observation)
+        return guest_of(self.observation)
 
     @property
     def job(self):
-        job = _job(self.observation)
+        job = job_of(self.observation)
         if job is Job.UNNAMED:
             # libvirt before 3.3 does not name a job's operation
             return Job.OUTGOING if self.migrating else Job.OTHER
@@ -244,6 +252,31 @@ class Facts(object):
         return self.job is Job.OUTGOING and self.reachable is False
 
     @property
+    def adoptable(self):
+        """Whether the journal has what it takes to see the job through.
+
+        Its entry must be that of the one migration that is open, and nothing
+        else may have begun with the instance. A job that ends already, as
+        one that was aborted, is seen gone instead.
+        """
+        job = self.observation.job
+        return (self.phase in (journal.PREPARED, journal.STARTED) and
+                self.task_state in (None, MIGRATING) and
+                job is not None and job.type in (
+                    libvirt_jobs.JobType.BOUNDED,
+                    libvirt_jobs.JobType.UNBOUNDED) and
+                [(record.uuid, record.destination)
+                 for record in self.open_records] ==
+                [(self.journaled_migration, self.journaled_destination)])
+
+    @property
+    def postcopy_failed(self):
+        """Whether libvirt says that the guest's post-copy has failed."""
+        return (self.observation.state == libvirt_jobs.State.PAUSED and
+                self.observation.reason ==
+                libvirt_jobs.PausedReason.POSTCOPY_FAILED)
+
+    @property
     def left_last(self):
         """Whether its last live migration, however it ended, left here."""
         return bool(self.records) and self.records[-1].source == self.host
@@ -270,7 +303,12 @@ class Facts(object):
         return record.changed + CLOCK_SKEW >= self.observed_at - elapsed
 
 
-def _guest(seen):
+def guest_of(seen):
+    """Where libvirt sees the guest.
+
+    :param seen: a :class:`nova_migration_guard.libvirt_jobs.Observation`
+    :returns: a :class:`Guest`
+    """
     states = libvirt_jobs.State
     if seen.present is None:
         return Guest.UNKNOWN
@@ -299,7 +337,12 @@ def _guest(seen):
     return Guest.UNKNOWN
 
 
-def _job(seen):
+def job_of(seen):
+    """What libvirt runs for the guest.
+
+    :param seen: a :class:`nova_migration_guard.libvirt_jobs.Observation`
+    :returns: a :class:`Job`
+    """
     operations = libvirt_jobs.Operation
     if seen.job is None:
         return Job.UNKNOWN

@@ -25,6 +25,7 @@ import typing
 from oslo_log import log as logging
 import tenacity
 
+from nova_migration_guard import adoption
 from nova_migration_guard import block_tracking
 from nova_migration_guard import connections
 from nova_migration_guard import facts
@@ -62,12 +63,14 @@ class Guard(object):
         :class:`nova_migration_guard.nova_host.block_operations.BlockOperations`
     :param actions: an
         :class:`nova_migration_guard.nova_host.actions.InstanceActions`
+    :param monitors: a
+        :class:`nova_migration_guard.nova_host.monitors.Monitors`
     :param options: the ``[migration_guard]`` options
     """
 
     _settler: settle.Settler
 
-    def __init__(self, host, migrations, blocks, actions, options):
+    def __init__(self, host, migrations, blocks, actions, monitors, options):
         error = host.libvirt_error()
         self.held: typing.Dict[str, held_instances.Held] = {}
         self._host = host
@@ -93,12 +96,15 @@ class Guard(object):
             self._parts, peers.Peers(
                 host, workers.Workers(ASKED_AT_ONCE), options),
             self.blocks.running)
+        self._adoptions = adoption.Adoptions(
+            self._parts, monitors, self.hold, self._adopted_has_ended)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
         self._back_off = tenacity.wait_exponential(
             multiplier=options.settle_interval,
             max=options.settle_interval_max)
         self._judged = set()
         self._moved = set()
+        self._adopted = set()
         # {uuid: task state} of the instances that Nova's start-up skipped
         self._skipped = {}
         self._stopped = threading.Event()
@@ -220,6 +226,8 @@ class Guard(object):
         for uuid, ruling in results.items():
             if ruling.verdict is verdict.Verdict.HOLD:
                 self.hold(uuid, ruling.reason, ruling.deletable)
+            elif ruling.verdict is verdict.Verdict.ADOPT:
+                self._adopt(uuid, ruling)
             else:
                 self._release(uuid, ruling)
         for uuid, error in errors.items():
@@ -271,10 +279,41 @@ class Guard(object):
                 LOG.info('Its actions cannot show that it is held: %s', e,
                          instance_uuid=uuid)
 
-    def _release(self, uuid, ruling):
+    def _adopt(self, uuid, ruling):
+        self._let_go(uuid)
+        self._adopted.add(uuid)
+        LOG.info('Adopted: %s.', ruling.reason, instance_uuid=uuid)
+        try:
+            self._adoptions.begin(uuid, ruling)
+        except Exception as e:
+            self.hold(uuid, 'its migration could not be adopted: %s' % e)
+
+    def _adopted_has_ended(self, uuid):
+        """Make up for Nova's start-up, where the guest has stayed."""
+        ended = uuid not in self.held
+        if ended:
+            self._ended_where(uuid).add(uuid)
+        self._adopted.discard(uuid)
+        if ended:
+            self._initialise(uuid, self._skipped.pop(uuid, None))
+
+    def _ended_where(self, uuid):
+        try:
+            instance = self._host.instance(uuid)
+        except Exception as e:
+            LOG.warning('Nova does not say where it is: %s', e,
+                        instance_uuid=uuid)
+            return self._moved
+        here = instance is not None and instance.host == self._host.name
+        return self._judged if here else self._moved
+
+    def _let_go(self, uuid):
         self.held.pop(uuid, None)
         self._settler.forget(uuid)
         self._records.remove(uuid)
+
+    def _release(self, uuid, ruling):
+        self._let_go(uuid)
         if ruling.verdict in (verdict.Verdict.FINISH, verdict.Verdict.CLOSE):
             self._moved.add(uuid)
         else:
@@ -320,6 +359,9 @@ class Guard(object):
         """
         uuid = instance.uuid
         if uuid in self._moved:
+            return False
+        if uuid in self._adopted:
+            self._skipped[uuid] = instance.task_state
             return False
         if uuid in self._judged:
             if instance.task_state in _SETTLED_STATES:

@@ -22,6 +22,7 @@ from nova_migration_guard.nova_host import actions
 from nova_migration_guard.nova_host import block_operations
 from nova_migration_guard.nova_host import host as hosts
 from nova_migration_guard.nova_host import live_migration
+from nova_migration_guard.nova_host import monitors
 
 CONF = cfg.CONF
 
@@ -52,6 +53,6 @@ def create(manager):
     _guards[manager] = guard.Guard(
         host, live_migration.LiveMigrations(manager),
         block_operations.BlockOperations(manager),
-        actions.InstanceActions(manager, host),
+        actions.InstanceActions(manager, host), monitors.Monitors(manager),
         CONF.migration_guard)
     return _guards[manager]

@@ -89,6 +89,8 @@ class Settler(object):
             records=tuple(records), observation=observation,
             observed_at=time.time(), phase=entry.phase if entry else None,
             journaled_destination=entry.destination if entry else None,
+            journaled_migration=entry.migration if entry else None,
+            adopts=self._parts.options.on_restart == 'adopt',
             requested=frozenset() if self._left is None else frozenset(
                 record.id for record in records) - self._left)
         if known.needs_all_records:
@@ -129,7 +131,8 @@ class Settler(object):
         :param starting: whether nova-compute starts, so that a task state is
             one that an earlier process has left
         :returns: the :class:`nova_migration_guard.verdict.Ruling` at the end:
-            HOLD when the instance is not settled
+            HOLD when the instance is not settled, ADOPT when its migration
+            is to be seen through
         :raises Exception: what Nova or libvirt raise
         """
         attempt = _Attempt(self._parts, self._peers, self.know, uuid, timeout,
@@ -141,7 +144,7 @@ class Settler(object):
                 self.facts[uuid] = attempt.known
             if attempt.refusal:
                 self.answers[uuid] = attempt.refusal
-        if ruling.verdict is not Verdict.HOLD:
+        if ruling.verdict not in (Verdict.HOLD, Verdict.ADOPT):
             ruling = self._settle_blocks(uuid, timeout, starting, ruling)
             if (ruling.verdict is Verdict.HOLD and
                     self._parts.words.read(uuid) is not None):
@@ -258,6 +261,9 @@ class _Attempt(object):
             ruling = self._ask()
         if ruling.verdict is Verdict.HOLD:
             ruling = self._heed_operator(ruling)
+        if ruling.verdict is Verdict.ADOPT:
+            self._parts.host.restore_vm_state(
+                self._instance, self._entry.vm_state)
         if ruling.verdict in ENDINGS:
             ruling = self._end(ruling)
         return ruling

@@ -29,6 +29,7 @@ class Verdict(enum.Enum):
     """What is to be done about one instance."""
     LEAVE = 'leave it to Nova'
     ABORT = 'abort the migration job'
+    ADOPT = 'see the migration through'
     ASK = 'ask the destination where the guest is'
     UNDO = 'undo what was prepared; libvirt was never asked to migrate'
     ROLL_BACK = 'roll the migration back; the instance stays here'
@@ -36,6 +37,14 @@ class Verdict(enum.Enum):
     CLOSE = 'end the migration; the destination has taken the instance over'
     END_BLOCK_JOBS = 'end the operations on its disks'
     HOLD = 'hold the instance'
+
+
+#: Why a failed post-copy is held, and what libvirt (8.5 and newer) offers.
+FAILED_POSTCOPY = (
+    'the post-copy has failed, and each host has a part of the guest that the '
+    'other lacks: nothing is started or deleted; libvirt offers to recover it '
+    '(VIR_MIGRATE_POSTCOPY_RESUME, virsh migrate --postcopy '
+    '--postcopy-resume)')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +73,7 @@ def judge(known):
     if known.job is facts.Job.UNKNOWN:
         return _judge_unknown(known)
     if known.job is facts.Job.OUTGOING_POSTCOPY:
-        return _hold('the migration is in post-copy: both hosts have a part '
-                     'of the guest, so it is never aborted')
+        return _judge_postcopy(known)
     if known.job is facts.Job.OUTGOING:
         return _judge_outgoing(known)
     if known.job is facts.Job.INCOMING:
@@ -104,9 +112,22 @@ def _judge_unknown(known):
                  known.guest is not facts.Guest.UNKNOWN)
 
 
+def _judge_postcopy(known):
+    reason = ('the migration is in post-copy: both hosts have a part of the '
+              'guest, so it is never aborted')
+    if known.postcopy_failed:
+        return _hold(FAILED_POSTCOPY)
+    if known.adoptable:
+        return Ruling(Verdict.ADOPT, reason, refuse=True)
+    return _hold(reason)
+
+
 def _judge_outgoing(known):
     if not known.job_is_novas:
         return _hold('a migration job runs that Nova did not start')
+    if known.adopts and known.adoptable:
+        return Ruling(Verdict.ADOPT, 'a migration job runs that the journal '
+                      'knows', refuse=True)
     if known.abort_could_freeze:
         return _hold('a migration job runs to %s, which does not answer: an '
                      'abort could halt the guest until it does' %
@@ -148,6 +169,8 @@ def _judge_both_sides(known, where):
     if known.peer_works:
         # what it does after it was settled would be left behind
         return _hold('%s; it still works for the migration' % where)
+    if known.guest is guest.SPLIT and known.postcopy_failed:
+        return _hold('%s; %s' % (where, FAILED_POSTCOPY))
     if known.guest is guest.HERE:
         if known.peer is peer.RUNS:
             return _hold(where + '; nothing is started or deleted')

@@ -118,4 +118,5 @@ def known_of(name, seen, record, entry):
     return dataclasses.replace(
         known, observation=seen, observed_at=time.time(),
         phase=entry.phase if entry else None,
-        journaled_destination=entry.destination if entry else None)
+        journaled_destination=entry.destination if entry else None,
+        journaled_migration=entry.migration if entry else None)

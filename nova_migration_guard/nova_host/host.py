@@ -60,7 +60,7 @@ def _record(migration):
     return facts.Record(
         id=migration.id, status=migration.status,
         source=migration.source_compute, destination=migration.dest_compute,
-        changed=_posix(migration.updated_at))
+        changed=_posix(migration.updated_at), uuid=migration.uuid)
 
 
 class NovaHost(object):

@@ -174,6 +174,9 @@ class SeparateContexts(fixtures.Fixture):
                     recover_method, block_migration, migrate_data, signal,
                     disk_paths):
             compute = virt_driver._host.get_connection().process
+            if hasattr(signal, 'seen_gone'):
+                # an adopted migration: no other thread shares its context
+                world.migrate_called.add(instance.uuid)
             world.wait_for(
                 lambda: (instance.uuid in world.migrate_called or
                          releases.operation_has_ended(signal) or

@@ -24,6 +24,7 @@ HOST = 'host-a'
 NOW = 1000000.0
 
 ABORT = verdict.Verdict.ABORT
+ADOPT = verdict.Verdict.ADOPT
 HOLD = verdict.Verdict.HOLD
 LEAVE = verdict.Verdict.LEAVE
 ASK = verdict.Verdict.ASK
@@ -125,6 +126,74 @@ class JudgeTestCase(base.BaseTestCase):
         self.assertIs(ABORT, self.judge(STREAMING, None, known).verdict)
         known = records('error', changed=NOW - 101 - facts.CLOCK_SKEW)
         self.assertIs(HOLD, self.judge(STREAMING, None, known).verdict)
+
+    def _judge_journaled(self, observation, **kwargs):
+        """The journal's entry and the one open record are of one migration."""
+        known = dict({
+            'task_state': 'migrating', 'phase': journal.STARTED,
+            'journaled_migration': 'm-1', 'adopts': True,
+            'records': (facts.Record(1, 'running', HOST, 'host-b', NOW,
+                                     'm-1'),)}, **kwargs)
+        return self.judge(observation, **known)
+
+    def test_job_that_the_journal_knows_is_adopted(self):
+        paused = seen(S.PAUSED, 1, job=OUT)
+        for observation in (STREAMING, paused):
+            for changes in ({}, {'phase': journal.PREPARED},
+                            {'task_state': None}, {'vm_state': 'error'},
+                            {'reachable': False}):
+                ruling = self._judge_journaled(observation, **changes)
+                self.assertIs(ADOPT, ruling.verdict)
+                self.assertTrue(ruling.refuse)
+            self.assertIs(ABORT, self._judge_journaled(
+                observation, adopts=False).verdict)
+
+    @ddt.data(
+        {'phase': None}, {'phase': journal.PREPARING},
+        {'phase': journal.POST_MIGRATION},
+        {'journaled_migration': 'm-2'},
+        {'records': ()},
+        {'records': (facts.Record(1, 'running', HOST, 'host-c', NOW, 'm-1'),)},
+        {'records': (facts.Record(1, 'error', HOST, 'host-b', NOW, 'm-1'),)},
+        {'records': (facts.Record(1, 'running', HOST, 'host-b', NOW, 'm-1'),
+                     facts.Record(2, 'queued', HOST, 'host-c', NOW, 'm-2'))},
+        {'task_state': 'deleting'})
+    def test_job_that_the_journal_does_not_know_is_aborted(self, changes):
+        self.assertIs(ABORT, self._judge_journaled(
+            STREAMING, **changes).verdict)
+        # in post-copy nothing is aborted
+        self.assertIs(HOLD, self._judge_journaled(
+            POSTCOPY, **changes).verdict)
+
+    @ddt.data(libvirt_jobs.JobType.CANCELLED, libvirt_jobs.JobType.FAILED)
+    def test_job_that_ends_is_not_adopted(self, ends):
+        ending = libvirt_jobs.DomainJob(
+            ends, libvirt_jobs.Operation.MIGRATION_OUT, 100.0)
+        self.assertIs(ABORT, self._judge_journaled(
+            seen(S.RUNNING, job=ending)).verdict)
+
+    def test_job_that_nova_did_not_start_is_not_adopted(self):
+        self.assertIs(HOLD, self._judge_journaled(
+            STREAMING, records=(), phase=None).verdict)
+
+    def test_postcopy_is_adopted_in_any_mode(self):
+        for adopts in (False, True):
+            for status in ('running', 'running (post-copy)'):
+                ruling = self._judge_journaled(
+                    POSTCOPY, adopts=adopts, records=(facts.Record(
+                        1, status, HOST, 'host-b', NOW, 'm-1'),))
+                self.assertIs(ADOPT, ruling.verdict)
+                self.assertTrue(ruling.refuse)
+
+    def test_failed_postcopy_is_held(self):
+        for ruling in (
+                self._judge_journaled(POSTCOPY_FAILED),
+                self._judge_journaled(
+                    seen(S.PAUSED, libvirt_jobs.PausedReason.POSTCOPY_FAILED),
+                    peer=facts.Peer.RUNS)):
+            self.assertIs(HOLD, ruling.verdict)
+            self.assertTrue(ruling.refuse)
+            self.assertIn('VIR_MIGRATE_POSTCOPY_RESUME', ruling.reason)
 
     @ddt.data(POSTCOPY, POSTCOPY_FAILED)
     def test_postcopy_is_never_aborted(self, observation):

@@ -165,7 +165,7 @@ class Process(object):
         # no block operation is under way here
         blocks = types.SimpleNamespace(snapshot_folder='')
         self.guard = guard.Guard(self, Migrations(self), blocks,
-                                 Actions(self), options)
+                                 Actions(self), Monitors(self), options)
 
     def call(self):
         """Begin a call that leaves the process."""
@@ -294,6 +294,16 @@ class Instance(object):
         self.host = self._world.host
         self.vm_state = self._world.vm_state
         self.task_state = self._world.task_state
+
+
+class Monitors(object):
+    """Nova's monitors of adopted migrations: here, none is adopted."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def begin(self, instance, run):
+        raise AssertionError('adopted')
 
 
 class Migrations(object):
