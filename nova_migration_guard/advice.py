@@ -56,6 +56,11 @@ def for_ruling(uuid, known, ruling):
         return ['libvirt, or the QEMU of the guest, does not answer: look '
                 'whether its storage and network are there (%s). %s' % (
                     virsh, _WAIT)]
+    if known.postcopy_failed:
+        return ['Bring the network between the hosts back, then ask libvirt '
+                'to recover it: virsh migrate --postcopy --postcopy-resume '
+                'with the flags and the URI of the migration. Start, destroy '
+                'and delete nothing: each host has a part of the guest.']
     if known.job is facts.Job.OUTGOING_POSTCOPY:
         return ['Wait until the migration has ended. If its network broke, '
                 'bring it back. Never abort it: both hosts have a part of '

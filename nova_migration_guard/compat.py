@@ -98,6 +98,8 @@ SEAMS = (
     _seam(_MANAGER, 'ComputeManager.init_virt_events', 'self',
           upstream=_RESET),
     _seam(_MANAGER, 'ComputeManager.cleanup_host', 'self'),
+    _seam(_MANAGER, 'ComputeManager._cleanup_live_migrations_in_pool',
+          'self'),
     _seam(_MANAGER, 'ComputeManager._init_instance',
           'self context instance',
           upstream=_RESET),

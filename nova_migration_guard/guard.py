@@ -96,6 +96,7 @@ class Guard(object):
             self._parts, peers.Peers(
                 host, workers.Workers(ASKED_AT_ONCE), options),
             self.blocks.running)
+        self._monitors = monitors
         self._adoptions = adoption.Adoptions(
             self._parts, monitors, self.hold, self._adopted_has_ended)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
@@ -273,7 +274,10 @@ class Guard(object):
             if held.reported == held.reason:
                 continue
             try:
-                self._actions.hold(uuid, held.reason)
+                is_fault = held.reason.endswith(verdict.FAILED_POSTCOPY)
+                self._actions.hold(
+                    uuid, held.reason,
+                    verdict.FAILED_POSTCOPY if is_fault else None)
                 held.reported = held.reason
             except Exception as e:
                 LOG.info('Its actions cannot show that it is held: %s', e,
@@ -383,6 +387,30 @@ class Guard(object):
         thread = threading.Thread(target=self._run, name='migration-guard')
         thread.daemon = True
         thread.start()
+
+    def empty_queue(self):
+        """Cancel the live migrations that have not begun, and undo them.
+
+        For a nova-compute that stops. Raises nothing, and takes no longer
+        than ``call_timeout``; what is not undone by then the next start
+        undoes.
+        """
+        if not self._parts.enforces:
+            return
+        cancelled = {migration.instance_uuid: migration
+                     for migration in self._monitors.cancel_queued()}
+        if not cancelled:
+            return
+        timeout = self._options.call_timeout
+        done, errors = self._settlings.call_each(
+            cancelled, timeout, timeout,
+            lambda uuid: self.operations.withdraw(cancelled[uuid]))
+        for uuid in done:
+            LOG.info('The queued live migration is cancelled and undone, '
+                     'since nova-compute stops.', instance_uuid=uuid)
+        for uuid, error in errors.items():
+            LOG.warning('The queued live migration is left to the next start '
+                        'of nova-compute: %s', error, instance_uuid=uuid)
 
     def stop(self):
         """End the thread after the attempt that it is at."""

@@ -21,6 +21,7 @@ from oslo_log import log as logging
 
 from nova_migration_guard import facts
 from nova_migration_guard import journal as journals
+from nova_migration_guard import verdict
 
 LOG = logging.getLogger(__name__)
 
@@ -143,6 +144,23 @@ class Operations(object):
             self._parts.migrations.undo(
                 context.elevated(), fresh, [migration])
 
+    def withdraw(self, migration):
+        """Undo a live migration that was taken out of the queue.
+
+        :param migration: a ``nova.objects.Migration``
+        :raises Exception: what Nova raises
+        """
+        uuid = migration.instance_uuid
+        instance = self._parts.host.instance(uuid)
+        if instance is None:
+            self._parts.migrations.abandon([migration])
+        else:
+            ruling = verdict.Ruling(verdict.Verdict.UNDO,
+                                    'nova-compute stops')
+            with self._parts.actions.settlement(uuid, ruling) as context:
+                self._parts.migrations.undo(context, instance, [migration])
+        self._parts.journal.end(uuid)
+
     def prepared(self, instance, migrate_data, source_bdms):
         """Write down that the destination has prepared for a migration.
 
@@ -205,10 +223,27 @@ class Operations(object):
         uuid = instance.uuid
         if uuid in self._parts.migrations.ending:
             return run()
+        if self._parts.enforces and self._is_split(uuid):
+            # Nova's rollback would destroy the destination's part
+            return self._hold(uuid, verdict.FAILED_POSTCOPY)
         self._parts.migrations.keep_context_dropped(instance)
         result, error = self._outcome(run)
         left = None if error else self._checked(self._left_behind, uuid)
         return self._look_after(instance, result, error, 'the rollback', left)
+
+    def operation_failed(self, instance):
+        """Hold a migration whose post-copy has failed.
+
+        libvirt keeps its job (8.5 and newer), so Nova's monitor goes on.
+
+        :param instance: a ``nova.objects.Instance``
+        """
+        if self._parts.enforces and self._is_split(instance.uuid):
+            self._hold(instance.uuid, verdict.FAILED_POSTCOPY)
+
+    def _is_split(self, uuid):
+        return facts.guest_of(self._parts.jobs.observe(
+            uuid, self._parts.options.call_timeout)) is facts.Guest.SPLIT
 
     @staticmethod
     def _outcome(run):

@@ -41,10 +41,9 @@ class Verdict(enum.Enum):
 
 #: Why a failed post-copy is held, and what libvirt (8.5 and newer) offers.
 FAILED_POSTCOPY = (
-    'the post-copy has failed, and each host has a part of the guest that the '
-    'other lacks: nothing is started or deleted; libvirt offers to recover it '
-    '(VIR_MIGRATE_POSTCOPY_RESUME, virsh migrate --postcopy '
-    '--postcopy-resume)')
+    'the post-copy has failed and each host has a part of the guest: nothing '
+    'is started or deleted; libvirt offers to recover it '
+    '(VIR_MIGRATE_POSTCOPY_RESUME, virsh migrate --postcopy-resume)')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,17 +83,32 @@ class InstanceActions(object):
             LOG.warning('That its migration is aborted is not notified: %s',
                         e, instance=instance)
 
-    def hold(self, uuid, reason):
+    def hold(self, uuid, reason, fault=None):
         """Show that an instance is held, and why.
 
         :param uuid: the instance's UUID
         :param reason: one sentence
+        :param fault: where waiting cannot help, what the instance's fault
+            says, in less than 200 characters; it is in ERROR as well then,
+            and its task state stays
         """
+        if fault is not None:
+            self._fault(uuid, fault)
         try:
             with self._action(uuid, 'migration_guard_hold'):
                 raise exception.MigrationError(reason=reason)
         except exception.MigrationError:
             LOG.debug('Shown in the actions: %s', reason, instance_uuid=uuid)
+
+    def _fault(self, uuid, reason):
+        instance = self._host.instance(uuid)
+        if instance is None or instance.host != self._host.name:
+            return
+        compute_utils.add_instance_fault_from_exc(
+            nova_context.get_admin_context(), instance,
+            exception.MigrationError(reason=reason))
+        instance.vm_state = facts.ERROR
+        instance.save()
 
     def fail(self, context, instance, event, reason):
         """Let a request fail.

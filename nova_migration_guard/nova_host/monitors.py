@@ -42,19 +42,36 @@ class Monitors(object):
 
         Nova looks for a running migration in ``active_migrations`` of the
         driver, when a user forces it to complete. It is not put among those
-        that wait in the queue: an abort would take one for not begun.
+        that wait in the queue: an abort would take one for not begun. A
+        migration that this process watches already is left alone.
 
         :param instance: a ``nova.objects.Instance``
         :param run: a callable without arguments
         :raises Exception: when nova-compute stops already
         """
         active = self._manager.driver.active_migrations
+        if instance.uuid in active:
+            return
         active[instance.uuid] = collections.deque()
         try:
             self._submit(instance, run)
         except Exception:
             active.pop(instance.uuid, None)
             raise
+
+    def cancel_queued(self):
+        """Take the migrations out of the queue that have not begun.
+
+        :returns: a list of ``nova.objects.Migration``
+        """
+        waiting = self._manager._waiting_live_migrations
+        cancelled = []
+        for uuid, (migration, future) in list(waiting.items()):
+            # without a future it is being submitted, and begins
+            if future is not None and future.cancel():
+                waiting.pop(uuid, None)
+                cancelled.append(migration)
+        return cancelled
 
     def _submit(self, instance, run):
         if hasattr(self._manager, '_live_migration_executor'):

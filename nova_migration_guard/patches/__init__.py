@@ -15,7 +15,8 @@
 Applied once for the life of the process and never undone: each wrapper asks
 the options when it is called. A module of this package is imported only when
 it is applied, because it imports the part of Nova that it patches. It names
-the module of Nova in MODULE, and in PATCHES the wrapper of each function.
+the module of Nova in MODULE, and in PATCHES the wrapper of each function;
+in PATCHES_WHERE_THERE of those that some releases lack.
 """
 
 import importlib
@@ -33,6 +34,15 @@ def applied():
     return tuple(_applied)
 
 
+def _patches_of(module):
+    patched = importlib.import_module(module.MODULE)
+    yield from module.PATCHES.items()
+    for name, wrapper in getattr(module, 'PATCHES_WHERE_THERE', {}).items():
+        owner, _, function = name.partition('.')
+        if function in vars(getattr(patched, owner)):
+            yield name, wrapper
+
+
 def apply():
     """Patch Nova. A second call changes nothing.
 
@@ -41,7 +51,7 @@ def apply():
     if not _applied:
         for name in _MODULES:
             module = importlib.import_module('%s.%s' % (__name__, name))
-            for function, wrapper in module.PATCHES.items():
+            for function, wrapper in _patches_of(module):
                 wrapt.wrap_function_wrapper(module.MODULE, function, wrapper)
                 _applied.append(function)
     return applied()

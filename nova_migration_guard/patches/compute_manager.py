@@ -58,9 +58,18 @@ def _init_instance(wrapped, manager, args, kwargs):
         return wrapped(*args, **kwargs)
 
 
+def _graceful_shutdown(wrapped, manager, args, kwargs):
+    """Empty the queue before Nova waits for what runs (33.0)."""
+    guardian = guards.for_manager(manager)
+    if guardian is not None:
+        guardian.empty_queue()
+    return wrapped(*args, **kwargs)
+
+
 def _cleanup_host(wrapped, manager, args, kwargs):
     guardian = guards.for_manager(manager)
     if guardian is not None:
+        guardian.empty_queue()
         guardian.stop()
     return wrapped(*args, **kwargs)
 
@@ -159,4 +168,9 @@ PATCHES = {
     'ComputeManager.terminate_instance': _terminate_instance,
     'ComputeManager.swap_volume': _swap_volume,
     'ComputeManager._swap_volume': _begin_swap,
+}
+
+# From 33.0 on there is a second step of a shutdown, before cleanup_host.
+PATCHES_WHERE_THERE = {
+    'ComputeManager.graceful_shutdown': _graceful_shutdown,
 }

@@ -63,10 +63,16 @@ def _live_migration_operation(wrapped, driver, args, kwargs):
     """
     guardian = _guard_of(driver)
     if guardian is not None:
+        instance = _instance_of(*args, **kwargs)
         try:
-            guardian.operations.started(_instance_of(*args, **kwargs))
+            guardian.operations.started(instance)
         except operations.Refused:
             return None
+        try:
+            return wrapped(*args, **kwargs)
+        except Exception:
+            guardian.operations.operation_failed(instance)
+            raise
     return wrapped(*args, **kwargs)
 
 

@@ -93,6 +93,19 @@ class MigrationJob(object):
         self._domain.state_and_reason = (api.PAUSED, api.PAUSED_POSTCOPY)
         self._arriving.state_and_reason = (api.RUNNING, api.RUNNING_POSTCOPY)
 
+    def fail_postcopy(self, keeps_job=True):
+        """Each side goes without the pages that the other one has.
+
+        :param keeps_job: libvirt keeps it from 8.5 on, to recover it
+        """
+        assert self.postcopy
+        self._domain.state_and_reason = (
+            api.PAUSED, api.PAUSED_POSTCOPY_FAILED)
+        self._arriving.state_and_reason = (
+            api.RUNNING, api.RUNNING_POSTCOPY_FAILED)
+        if not keeps_job:
+            self._end('failed')
+
     def complete(self):
         """Switch over: the guest runs at the destination alone."""
         self.copied(100)

@@ -66,6 +66,13 @@ class SeparateExecutors(fixtures.Fixture):
             return original(factory, executor_type)
         self.useFixture(fixtures.MockPatchObject(
             type(factory), 'get_executor', get_executor))
+        shutdown_all = type(factory).shutdown_all
+
+        def shut_down(factory):
+            compute = process.of_caller()
+            return shutdown_all(compute.executors if compute else factory)
+        self.useFixture(fixtures.MockPatchObject(
+            type(factory), 'shutdown_all', shut_down))
 
 
 class SeparateConnections(fixtures.Fixture):

@@ -21,6 +21,8 @@ from tests.functional import settlement
 FAILED = 'failed' if releases.VERSION >= (22,) else 'error'
 
 LOST = 'the restart costs the migration'
+IDLE_OVER_JOB = 'idle over a running job'
+DESTROYED = 'A PART OF THE GUEST IS DESTROYED'
 
 
 @properties.twice
@@ -110,3 +112,74 @@ class Adopt(settlement.SettlementTestCase):
         self.lose_journal('host-a')
         self.start_compute('host-a')
         self.assertEqual('cancelled', self.job.outcome)
+
+
+@properties.twice
+class PostCopy(settlement.SettlementTestCase):
+    """The guest runs on B, and needs what A still has of it."""
+
+    def setUp(self):
+        super(PostCopy, self).setUp()
+        self.job = self.begin_migration(self.server, 'host-b')
+
+    def _switch_and_restart(self, fails=False):
+        self.kill_compute('host-a')
+        # before Nova has written down that it asked for it
+        self.job.switch_to_postcopy()
+        if fails:
+            self.job.fail_postcopy()
+        self.start_compute('host-a')
+        self.must(self.job.running and
+                  self.nova_says(self.server).task_state == 'migrating',
+                  IDLE_OVER_JOB, self.where(self.server))
+
+    def _must_complete(self):
+        self.wait_until(
+            lambda: self.migrations(self.server)[-1].status ==
+            'running (post-copy)', 'it is adopted')
+        self.job.complete()
+        self.wait_until(
+            lambda: self.migrations(self.server)[-1].status == 'completed' and
+            not self.journaled('host-a'), 'it is completed')
+        self.must_be_on('host-b')
+
+    def _must_be_kept(self):
+        self.assertEqual({'host-a': 'paused', 'host-b': 'running'},
+                         self.where(self.server))
+        shown = self.wait_for_server(
+            self.server, lambda server: server['status'] == 'ERROR')
+        self.assertIn('VIR_MIGRATE_POSTCOPY_RESUME',
+                      shown['fault']['message'])
+        self.assertTrue(self.refused(self.act, self.server, 'reboot',
+                                     {'type': 'HARD'}))
+
+    @properties.held(stock=IDLE_OVER_JOB)
+    def test_is_seen_through(self):
+        self._switch_and_restart()
+        self._must_complete()
+
+    @properties.held(stock=IDLE_OVER_JOB)
+    def test_failed_is_held_until_it_is_recovered(self):
+        self._switch_and_restart(fails=True)
+        self.guard_of('host-a').settle_held()
+        self._must_be_kept()
+        self.job.switch_to_postcopy()
+        self.settle('host-a')
+        self._must_complete()
+
+    @properties.held(stock=DESTROYED)
+    def test_failed_is_not_rolled_back(self):
+        """nova-compute lives, and libvirt keeps no job to recover."""
+        self.job.switch_to_postcopy()
+        self.job.fail_postcopy(keeps_job=False)
+        self.wait_until(
+            lambda: not self.nova_says(self.server).task_state or
+            self.guard and self.held('host-a'), 'the monitor sees it')
+        if not self.guard:
+            # what Nova asks of B comes by a cast
+            self.wait_until(
+                lambda: 'host-b' not in self.where(self.server), 'it comes')
+        self.must('host-b' in self.where(self.server), DESTROYED,
+                  self.where(self.server))
+        self.guard_of('host-a').settle_held()
+        self._must_be_kept()

@@ -393,7 +393,7 @@ class Actions(object):
     def notify_abort(self, instance, phase):
         self.process.call()
 
-    def hold(self, uuid, reason):
+    def hold(self, uuid, reason, fault=None):
         self.process.call()
 
     def refuse_deletion(self, context, uuid, reason):
