@@ -72,7 +72,7 @@ JOBS = {
         _seen(State.RUNNING, 1, None), trouble='no answer within 10 s'),
 }
 
-_RECORD = facts.Record(1, 'running', 'source', 'destination', 1.0)
+_RECORD = facts.Record(1, 'running', 'source', 'destination', 1.0, 'its')
 
 
 def _facts(seen, **changes):
@@ -81,7 +81,8 @@ def _facts(seen, **changes):
         'host': 'source', 'instance_host': 'source', 'vm_state': 'active',
         'task_state': 'migrating', 'records': (_RECORD,),
         'observation': seen, 'observed_at': 2.0, 'phase': journal.STARTED,
-        'journaled_destination': 'destination'}, **changes))
+        'journaled_destination': 'destination',
+        'journaled_migration': 'its'}, **changes))
 
 
 def _asked(seen, peer, **changes):
@@ -104,6 +105,17 @@ CASES = (
     ('A migration job runs, and neither the journal nor a record has it',
      _facts(JOBS[Job.OUTGOING], task_state=None, records=(), phase=None,
             journaled_destination=None)),
+    ('A migration job runs that the journal knows, on_restart is adopt',
+     _facts(JOBS[Job.OUTGOING], adopts=True)),
+    ('The same, and another migration is open as well',
+     _facts(JOBS[Job.OUTGOING], adopts=True, records=(
+         _RECORD, dataclasses.replace(_RECORD, id=2, uuid='another')))),
+    ('A migration job runs in post-copy, and the journal does not know it',
+     _facts(JOBS[Job.OUTGOING_POSTCOPY], phase=None,
+            journaled_destination=None, journaled_migration=None)),
+    ('Post-copy has failed',
+     _facts(_seen(State.PAUSED, Paused.POSTCOPY_FAILED,
+                  _job(Operation.MIGRATION_OUT)))),
     ('A migration job runs, and the network does not reach the destination',
      _facts(JOBS[Job.OUTGOING], reachable=False)),
     ('The guest is here, and the destination still works for the migration',
