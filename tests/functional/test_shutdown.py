@@ -17,13 +17,11 @@ import threading
 from oslo_config import cfg
 
 from tests.functional import properties
-from tests.functional import releases
 from tests.functional import settlement
 
 CONF = cfg.CONF
 
 NOT_UNDONE = 'a migration is cancelled, and not undone'
-IN_ERROR = 'ERROR, and the guest runs at its destination'
 
 
 @properties.twice
@@ -73,27 +71,3 @@ class Shutdown(settlement.SettlementTestCase):
         self.assertEqual('cancelled', self.job.outcome)
         self.settle('host-a')
         self.must_be_as_before()
-
-    @properties.held(stock=properties.HOLDS, since=[
-        ((34,), IN_ERROR, 'the thread pools that post-migration needs are '
-         'shut down before the migration ends')])
-    def test_ends_meanwhile(self):
-        job = self.begin_migration(self.server, 'host-b')
-        self._stop()
-        if releases.VERSION >= (34,):
-            self.wait_until(
-                lambda: 'is shutting down' in self.logged(
-                    'nova.thread_pool_factory'), 'the pools are shut down')
-        job.complete()
-        self.wait_until(
-            lambda: self._status(self.server) == 'error' or
-            self._status(self.server) == 'completed' and
-            not self.footprint(self.server)["migrations' allocations"] or
-            self.guard and self.held('host-a'), 'it has ended')
-        self._end()
-        if self.guard:
-            self.settle('host-a')
-        self.must(self.nova_says(self.server) ==
-                  ('active', None, 'host-b'), IN_ERROR,
-                  self.nova_says(self.server))
-        self.must_be_on('host-b')
