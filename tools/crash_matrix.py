@@ -141,7 +141,7 @@ class Matrix(object):
                 for violation in cell['violations']]
             if cell['broken']:
                 lines.append('  the harness: %s' %
-                             cell['broken'].strip().splitlines()[-1])
+                             cell['broken'].strip().splitlines()[-1][:300])
         return '\n'.join(lines)
 
     # ---- the page

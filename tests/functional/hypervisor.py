@@ -70,15 +70,15 @@ class World(object):
     def wait_for_end(self, what):
         """Block until the test ends."""
         # there can be many that wait for nothing else
-        self.wait_for(lambda: False, what, interval=0.5)
+        self.wait_for(lambda: False, what, interval=0.5, timeout=86400)
 
-    def wait_for(self, predicate, what, interval=0.02):
+    def wait_for(self, predicate, what, interval=0.02, timeout=900):
         """Block until a predicate is true or the test ends."""
         token = object()
         self.blocked.add(token)
         try:
             waiting.wait_until(lambda: self.over or predicate(), what,
-                               timeout=900, interval=interval)
+                               timeout=timeout, interval=interval)
         finally:
             self.blocked.discard(token)
 

@@ -61,7 +61,7 @@ class Points(effects.Effects):
         self.reached = False
         #: when any nova-compute last had an effect, on the monotonic clock
         self.last_effect = 0.0
-        self._watches = False
+        self._watches = self._only_settling = False
         self._point = None
         self._counts = collections.Counter()
         # {thread: (compute, incoming message)} of what is being handled
@@ -71,15 +71,16 @@ class Points(effects.Effects):
         # the same of killed processes, whose callers wait for answers
         self._unanswered = []
 
-    def watch(self, *hosts, point=None):
+    def watch(self, *hosts, point=None, settling=False):
         """Name the effects of hosts from here on.
 
+        :param settling: only those while the guard settles
         :param point: where to kill the one host's nova-compute, or None
         """
         self.taken = {host: [] for host in hosts}
         self._point, self.reached = point, False
         self._counts.clear()
-        self._watches = True
+        self._watches, self._only_settling = True, settling
 
     def stop_watching(self):
         self._watches = False
@@ -143,7 +144,9 @@ class Points(effects.Effects):
     def _pass(self, compute, name, call):
         self._live(compute)
         self.last_effect = time.monotonic()
-        if not self._watches or compute.host not in self.taken:
+        if not self._watches or compute.host not in self.taken or (
+                self._only_settling and
+                compute not in list(self._settling.values())):
             return self._made(compute, call)
         key = (compute.host, name)
         self._counts[key] += 1

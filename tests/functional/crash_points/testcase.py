@@ -229,7 +229,7 @@ class CrashPointTestCase(settlement.SettlementTestCase):
             self.guard_of(host).settle_held()
 
     def _die_again(self, host, cell):
-        self.points.watch(host, point=cell.second)
+        self.points.watch(host, point=cell.second, settling=True)
         try:
             self._start_and_settle(host)
         except points.Killed:
