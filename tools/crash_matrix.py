@@ -85,8 +85,9 @@ class Matrix(object):
         stock Nova leaves nothing.
         """
         return [pair[GUARDED] for pair in self._cells.values()
-                if GUARDED in pair and (self._worse(pair) or
-                                        pair[GUARDED]['broken'])]
+                if GUARDED in pair and (
+                    pair[GUARDED]['broken'] or
+                    pair[GUARDED]['reached'] and self._worse(pair))]
 
     @staticmethod
     def _worse(pair):
