@@ -17,11 +17,13 @@ import threading
 from oslo_config import cfg
 
 from tests.functional import properties
+from tests.functional import releases
 from tests.functional import settlement
 
 CONF = cfg.CONF
 
 NOT_UNDONE = 'a migration is cancelled, and not undone'
+IN_ERROR = 'ERROR, and the guest runs at its destination'
 
 
 @properties.twice
@@ -34,11 +36,20 @@ class Shutdown(settlement.SettlementTestCase):
             self.flags(manager_shutdown_timeout=2)
 
     def _stop(self):
-        """SIGTERM: what nova-compute does until its process ends."""
-        stop = threading.Thread(
-            target=self.processes['host-a'].service.stop)
-        stop.daemon = True
-        stop.start()
+        """SIGTERM: what nova-compute does until its process ends.
+
+        Nova's fixtures leave the thread pools out of it, which are shut down
+        as its last step (34).
+        """
+        compute = self.processes['host-a']
+
+        def stop():
+            compute.service.stop()
+            if compute.executors is not None:
+                compute.executors.shutdown_all()
+        thread = threading.Thread(target=stop)
+        thread.daemon = True
+        thread.start()
 
     def _end(self):
         """The process has ended, and the next one starts."""
@@ -71,3 +82,27 @@ class Shutdown(settlement.SettlementTestCase):
         self.assertEqual('cancelled', self.job.outcome)
         self.settle('host-a')
         self.must_be_as_before()
+
+    @properties.held(stock=properties.HOLDS, since=[
+        ((34,), IN_ERROR, 'the thread pools that post-migration needs are '
+         'shut down before the migration ends')])
+    def test_ends_meanwhile(self):
+        job = self.begin_migration(self.server, 'host-b')
+        self._stop()
+        if releases.VERSION >= (34,):
+            self.wait_until(
+                lambda: self.processes['host-a'].executors._shutdown,
+                'the pools are shut down')
+        job.complete()
+        self.wait_until(
+            lambda: self._status(self.server) == 'error' or
+            self._status(self.server) == 'completed' and
+            not self.footprint(self.server)["migrations' allocations"] or
+            self.guard and self.held('host-a'), 'it has ended')
+        self._end()
+        if self.guard:
+            self.settle('host-a')
+        self.must(self.nova_says(self.server) ==
+                  ('active', None, 'host-b'), IN_ERROR,
+                  self.nova_says(self.server))
+        self.must_be_on('host-b')
