@@ -174,7 +174,8 @@ some for Nova.
         min=1,
         help="""
 Seconds until the settler first tries again to settle an instance that is
-held. The time doubles with each attempt.
+held. The time doubles with each attempt. Up to half of it is left out by
+chance, so that hosts that were restarted together do not try together.
 """),
     cfg.IntOpt(
         'settle_interval_max',

@@ -20,10 +20,15 @@ one.
 
 import contextlib
 import threading
+import time
 
 from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
+
+# Seconds that a connection was idle before it is tried out: libvirtd may have
+# been restarted since.
+IDLE = 0.5
 
 
 class Connections(object):
@@ -52,14 +57,16 @@ class Connections(object):
             connection = self._connect()
         yield connection
         with self._lock:
-            self._idle.append(connection)
+            self._idle.append((connection, time.monotonic()))
 
     def _reuse(self):
         while True:
             with self._lock:
                 if not self._idle:
                     return None
-                connection = self._idle.pop()
+                connection, since = self._idle.pop()
+            if time.monotonic() - since < IDLE:
+                return connection
             try:
                 # fails when libvirtd was restarted since
                 connection.getLibVersion()
@@ -71,7 +78,7 @@ class Connections(object):
         """Close the connections that nobody uses now."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
+        for connection, _ in idle:
             try:
                 connection.close()
             except self._error as e:

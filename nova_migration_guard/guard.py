@@ -23,7 +23,6 @@ import time
 import typing
 
 from oslo_log import log as logging
-import tenacity
 
 from nova_migration_guard import adoption
 from nova_migration_guard import block_tracking
@@ -35,6 +34,7 @@ from nova_migration_guard import libvirt_jobs
 from nova_migration_guard import metrics
 from nova_migration_guard import operations
 from nova_migration_guard import parts
+from nova_migration_guard import pauses
 from nova_migration_guard import peers
 from nova_migration_guard import settle
 from nova_migration_guard import verdict
@@ -100,9 +100,8 @@ class Guard(object):
         self._adoptions = adoption.Adoptions(
             self._parts, monitors, self.hold, self._adopted_has_ended)
         self._settlings = workers.Workers(SETTLED_AT_ONCE)
-        self._back_off = tenacity.wait_exponential(
-            multiplier=options.settle_interval,
-            max=options.settle_interval_max)
+        self._pauses = pauses.Pauses(options.settle_interval,
+                                     options.settle_interval_max)
         self._judged = set()
         self._moved = set()
         self._adopted = set()
@@ -132,7 +131,8 @@ class Guard(object):
         entries, blocks = self._entries()
         elsewhere = set(entries).union(open_records, blocks).difference(
             instances)
-        seen = self._observe(instances, blocks, elsewhere, deadline)
+        seen = self._observe(instances, blocks, elsewhere, deadline,
+                             set(open_records).union(entries))
         in_flight = set(elsewhere)
         for uuid, instance in instances.items():
             ruling = self._first_ruling(
@@ -164,26 +164,29 @@ class Guard(object):
                       e)
             return {}, {}
 
-    def _observe(self, instances, blocks, elsewhere, deadline):
-        """Ask libvirt about the instances, and report what is not Nova's."""
-        timeout = self._options.call_timeout
+    def _observe(self, instances, blocks, elsewhere, deadline, in_flight):
+        """Ask libvirt about the instances, and report what is not Nova's.
+
+        :param in_flight: the UUIDs of those with which something was begun,
+            besides the block operations and what a task state says
+        """
         wanted = set(instances).union(elsewhere)
         try:
-            domains = set(self._jobs.domains(timeout))
+            seen = self._jobs.survey(
+                wanted, in_flight.union(blocks, (
+                    uuid for uuid, instance in instances.items()
+                    if instance.task_state is not None)),
+                self._options.call_timeout, deadline - time.monotonic())
         except Exception as e:
             LOG.warning('libvirt does not list its domains: %s', e)
             trouble = libvirt_jobs.Observation(trouble=str(e))
             return dict.fromkeys(wanted, trouble)
-        seen = self._jobs.observe_each(
-            domains, timeout, deadline - time.monotonic())
         for uuid, observation in seen.items():
             for found in verdict.not_novas(
                     observation, uuid in instances,
                     self._foreign_jobs(instances.get(uuid), observation,
                                        blocks.get(uuid, []))):
                 LOG.warning('Left alone: %s.', found, instance_uuid=uuid)
-        for uuid in wanted - domains:
-            seen[uuid] = libvirt_jobs.ABSENT
         return seen
 
     def _foreign_jobs(self, instance, observation, entries):
@@ -252,7 +255,8 @@ class Guard(object):
         held = self.held[uuid]
         held.deletable = deletable
         held.attempts += 1
-        held.next_attempt = time.monotonic() + self._wait_after(held.attempts)
+        held.next_attempt = time.monotonic() + self._pauses.after(
+            held.attempts)
         if held.reason != reason:
             held.reason = reason
             LOG.warning('Held: %s.', reason, instance_uuid=uuid)
@@ -262,11 +266,6 @@ class Guard(object):
             metrics.count('words_refused_total')
             self._parts.words.remove(uuid)
         metrics.gauge('held', len(self.held))
-
-    def _wait_after(self, attempts):
-        state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
-        state.attempt_number = attempts
-        return self._back_off(retry_state=state)
 
     def _report_held(self):
         """Show what is held, and why, where it is not shown yet."""
@@ -419,16 +418,16 @@ class Guard(object):
 
     def _run(self):
         self._report_held()
-        interval = self._options.settle_interval
-        again = time.monotonic() + interval
-        while not self._stopped.wait(min(interval, words.INTERVAL)):
+        again = time.monotonic() + self._pauses.between_rounds()
+        while not self._stopped.wait(min(again - time.monotonic(),
+                                         words.INTERVAL)):
             new = self._parts.words.new()
             for uuid in new:
                 if uuid in self.held:
                     self.held[uuid].next_attempt = 0
             if new or time.monotonic() >= again:
                 self.settle_held(time.monotonic())
-                again = time.monotonic() + interval
+                again = time.monotonic() + self._pauses.between_rounds()
 
     def settle_held(self, now=None):
         """Try once to settle held instances. Raises nothing.
@@ -450,7 +449,8 @@ class Guard(object):
             self._settle_each(dict.fromkeys(uuids), self._attempt_time)
         except Exception:
             LOG.exception('The held instances could not be settled; the next '
-                          'attempt is in %s s.', self._options.settle_interval)
+                          'attempt is within %s s.',
+                          self._options.settle_interval)
         for uuid in uuids:
             if uuid not in self.held and uuid in self._skipped:
                 self._initialise(uuid, self._skipped.pop(uuid))

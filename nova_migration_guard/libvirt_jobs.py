@@ -23,22 +23,15 @@ libvirt shows either.
 """
 
 import dataclasses
-import enum
 import time
-import typing
 
 from oslo_log import log as logging
 
-from nova_migration_guard import domain_xml
+from nova_migration_guard import looks
+from nova_migration_guard import observation
+from nova_migration_guard import workers
 
 LOG = logging.getLogger(__name__)
-
-# virErrorNumber
-NO_DOMAIN = 42
-OPERATION_INVALID = 55
-# "migration statistics are available only on the source host": what jobStats
-# says of the incoming side of a migration
-OPERATION_UNSUPPORTED = 84
 
 # virDomainXMLFlags
 XML_SECURE = 1
@@ -52,239 +45,19 @@ RESIZE_BYTES = 1
 # A cancelled mirror takes 0.07 to 0.24 s to go away.
 POLL_INTERVAL = 0.1
 
-
-class State(enum.IntEnum):
-    """virDomainState"""
-    NOSTATE = 0
-    RUNNING = 1
-    BLOCKED = 2
-    PAUSED = 3
-    SHUTDOWN = 4
-    SHUTOFF = 5
-    CRASHED = 6
-    PMSUSPENDED = 7
-
-
-class PausedReason(enum.IntEnum):
-    """The virDomainPausedReason values that matter in a migration."""
-    MIGRATION = 2
-    POSTCOPY = 12
-    POSTCOPY_FAILED = 13
-
-
-class ShutoffReason(enum.IntEnum):
-    """The virDomainShutoffReason values that say what became of the guest."""
-    SHUTDOWN = 1
-    DESTROYED = 2
-    CRASHED = 3
-    MIGRATED = 4
-
-
-class JobType(enum.IntEnum):
-    """virDomainJobType"""
-    NONE = 0
-    BOUNDED = 1
-    UNBOUNDED = 2
-    COMPLETED = 3
-    FAILED = 4
-    CANCELLED = 5
-
-
-class Operation(enum.IntEnum):
-    """virDomainJobOperation (libvirt 3.3)"""
-    UNKNOWN = 0
-    START = 1
-    SAVE = 2
-    RESTORE = 3
-    MIGRATION_IN = 4
-    MIGRATION_OUT = 5
-    SNAPSHOT = 6
-    SNAPSHOT_REVERT = 7
-    DUMP = 8
-    BACKUP = 9
-    SNAPSHOT_DELETE = 10
-
-
-class BlockJobType(enum.IntEnum):
-    """virDomainBlockJobType"""
-    UNKNOWN = 0
-    PULL = 1
-    COPY = 2
-    COMMIT = 3
-    ACTIVE_COMMIT = 4
-    BACKUP = 5
-
-
-def _member(enumeration, number):
-    """A newer libvirt's value is kept as the number that it is."""
-    try:
-        return enumeration(number)
-    except ValueError:
-        return number
-
-
-@dataclasses.dataclass(frozen=True)
-class DomainJob(object):
-    """The domain job of one domain.
-
-    :ivar type: a :class:`JobType`
-    :ivar operation: an :class:`Operation`; UNKNOWN where libvirt does not
-        tell
-    :ivar elapsed: seconds since the job began, or None
-    :ivar copies_memory: whether it has begun to. A migration's disks come
-        first, and QEMU counts no memory until they are in step.
-    :ivar progress: how much of its data is done, from 0 to 1, or None
-    """
-    type: int = JobType.NONE
-    operation: int = Operation.UNKNOWN
-    elapsed: typing.Optional[float] = None
-    copies_memory: bool = dataclasses.field(default=False, compare=False)
-    progress: typing.Optional[float] = dataclasses.field(
-        default=None, compare=False)
-
-    @property
-    def active(self):
-        """Whether there is a job.
-
-        A job that ends is still there: one that was aborted while its
-        destination does not answer stays CANCELLED for minutes, and only
-        then is decided where the guest goes on.
-        """
-        return self.type != JobType.NONE
-
-
-@dataclasses.dataclass(frozen=True)
-class BlockJob(object):
-    """A running block job.
-
-    :ivar disk: the target name, for example vda
-    :ivar type: a :class:`BlockJobType`
-    :ivar target: what a copy or an active commit writes to, if it does
-    :ivar progress: how much of its data is done, from 0 to 1, or None
-    """
-    disk: str
-    type: int
-    target: typing.Optional[str] = None
-    progress: typing.Optional[float] = dataclasses.field(
-        default=None, compare=False)
-
-
-def _part(done, total):
-    return min(done / total, 1.0) if done is not None and total else None
-
-
-@dataclasses.dataclass(frozen=True)
-class Observation(object):
-    """What libvirt said of one domain. None stands for "it did not say".
-
-    :ivar present: whether the domain is defined or running here
-    :ivar state: a :class:`State`
-    :ivar reason: the number that goes with the state
-    :ivar persistent: whether it stays defined when it stops
-    :ivar job: a :class:`DomainJob`
-    :ivar block_jobs: a tuple of :class:`BlockJob`
-    :ivar disks: a tuple of :class:`nova_migration_guard.domain_xml.Disk`
-    :ivar trouble: why something is None
-    """
-    present: typing.Optional[bool] = None
-    state: typing.Optional[int] = None
-    reason: typing.Optional[int] = None
-    persistent: typing.Optional[bool] = None
-    job: typing.Optional[DomainJob] = None
-    block_jobs: typing.Optional[typing.Tuple[BlockJob, ...]] = None
-    disks: typing.Optional[typing.Tuple[domain_xml.Disk, ...]] = None
-    trouble: str = ''
-
-
-ABSENT = Observation(present=False, job=DomainJob(), block_jobs=(), disks=())
-
-
-class _Look(object):
-    """Asks one domain, and keeps what it has learned if the next call hangs.
-
-    The questions that cannot hang come first: ``state`` and the XML answer
-    even while the monitor hangs, jobStats and blockJobInfo may not.
-    """
-
-    def __init__(self, connections, error, uuid):
-        self._connections = connections
-        self._error = error
-        self._uuid = uuid
-        self._seen = Observation()
-
-    def seen(self, trouble=''):
-        return dataclasses.replace(self._seen, trouble=trouble)
-
-    def _learn(self, **facts):
-        self._seen = dataclasses.replace(self._seen, **facts)
-
-    def ask(self):
-        """Ask everything; what was learned is in :meth:`seen`.
-
-        :raises: libvirt's error
-        """
-        with self._connections.lend() as connection:
-            try:
-                self._ask(connection.lookupByUUIDString(self._uuid))
-            except self._error as e:
-                if e.get_error_code() != NO_DOMAIN:
-                    raise
-                self._seen = ABSENT
-
-    def _ask(self, domain):
-        self._learn_state(domain)
-        disks = domain_xml.disks(domain.XMLDesc(0))
-        self._learn(disks=disks)
-        if self._seen.state in (State.SHUTOFF, State.CRASHED, State.NOSTATE):
-            self._learn(job=DomainJob(), block_jobs=())
-            return
-        job = self._job(domain)
-        # A migration that ended since the first look has taken the guest
-        # away: the state that goes with "no job" is the one after it.
-        self._learn_state(domain)
-        self._learn(job=job)
-        if job.active and job.operation == Operation.MIGRATION_IN:
-            # every question to an incoming domain's blocks waits for 30 s
-            self._learn(block_jobs=())
-            return
-        block_jobs = tuple(self._block_jobs(domain, disks))
-        # A job that ended since the first look may have changed the chain:
-        # the disks that go with "no job" are those after it.
-        self._learn(disks=domain_xml.disks(domain.XMLDesc(0)))
-        self._learn(block_jobs=block_jobs)
-
-    def _learn_state(self, domain):
-        state, reason = domain.state(0)[:2]
-        self._learn(present=True, state=_member(State, state), reason=reason,
-                    persistent=bool(domain.isPersistent()))
-
-    def _job(self, domain):
-        try:
-            stats = domain.jobStats(0)
-        except self._error as e:
-            if e.get_error_code() == OPERATION_UNSUPPORTED:
-                return DomainJob(JobType.UNBOUNDED, Operation.MIGRATION_IN)
-            if (e.get_error_code() == OPERATION_INVALID and
-                    not domain.isActive()):
-                return DomainJob()
-            raise
-        elapsed = stats.get('time_elapsed')
-        return DomainJob(
-            _member(JobType, stats['type']),
-            _member(Operation, stats.get('operation', Operation.UNKNOWN)),
-            None if elapsed is None else elapsed / 1000.0,
-            bool(stats.get('memory_processed')),
-            _part(stats.get('data_processed'), stats.get('data_total')))
-
-    @staticmethod
-    def _block_jobs(domain, disks):
-        for disk in disks:
-            # {} or None: no job (a fact about now, not a success)
-            info = domain.blockJobInfo(disk.dev, 0)
-            if info and info.get('type'):
-                yield BlockJob(disk.dev, _member(BlockJobType, info['type']),
-                               disk.mirror,
-                               _part(info.get('cur'), info.get('end')))
+# What this module's callers say it with.
+NO_DOMAIN = looks.NO_DOMAIN
+State = observation.State
+PausedReason = observation.PausedReason
+ShutoffReason = observation.ShutoffReason
+JobType = observation.JobType
+Operation = observation.Operation
+BlockJobType = observation.BlockJobType
+DomainJob = observation.DomainJob
+BlockJob = observation.BlockJob
+Observation = observation.Observation
+ABSENT = observation.ABSENT
+OFF = looks.OFF
 
 
 class LibvirtJobs(object):
@@ -310,11 +83,7 @@ class LibvirtJobs(object):
             answer by then
         :raises Exception: what the connection or libvirt raises
         """
-        def listing():
-            with self._connections.lend() as connection:
-                return [domain.UUIDString() for domain in
-                        connection.listAllDomains(0)]
-        return self._asks.call('listing', timeout, listing)
+        return list(self._asks.call('listing', timeout, self._listing))
 
     def observe(self, uuid, timeout):
         """Find out what libvirt does with one domain. Raises nothing.
@@ -333,12 +102,86 @@ class LibvirtJobs(object):
         :param budget: seconds for all of them together
         :returns: {uuid: :class:`Observation`} with every UUID
         """
-        looks = {uuid: _Look(self._connections, self._error, uuid)
+        asked = {uuid: looks.Look(self._connections, self._error, uuid)
                  for uuid in uuids}
         _, errors = self._asks.call_each(
-            looks, timeout, budget, lambda uuid: looks[uuid].ask())
+            asked, timeout, budget, lambda uuid: asked[uuid].ask())
         return {uuid: look.seen(str(errors.get(uuid, '')))
-                for uuid, look in looks.items()}
+                for uuid, look in asked.items()}
+
+    def survey(self, wanted, in_flight, timeout, budget):
+        """Find out what libvirt does with all its domains, side by side.
+
+        A domain that runs and has no job costs one call for its job and one
+        for each disk; one that is off costs none. The rest is asked for all
+        of them together.
+
+        :param wanted: the UUIDs that the caller knows; libvirt may have none
+            of that UUID, or others
+        :param in_flight: the UUIDs of domains with which something was begun
+        :param timeout: seconds for one domain
+        :param budget: seconds for all of them together
+        :returns: {uuid: :class:`Observation`} with every UUID that is wanted
+            or that libvirt has
+        :raises nova_migration_guard.workers.CallTimeout: when libvirt does
+            not list its domains by then
+        :raises Exception: what the connection or libvirt raises then
+        """
+        deadline = time.monotonic() + budget
+        running = self._asks.call('listing', timeout, self._listing)
+        glances = {
+            uuid: looks.Glance(self._connections, self._error, uuid)
+            for uuid, active in running.items()
+            if active and uuid not in in_flight}
+        errors = self._asks.call_each(
+            glances, timeout, budget, lambda uuid: glances[uuid].ask())[1]
+        try:
+            states = self._asks.call('states', timeout, self._states)
+        except Exception as e:
+            LOG.warning('libvirt does not list the states of its domains; '
+                        'each is asked for its own: %s', e)
+            states, errors = {}, {}
+        seen = dict.fromkeys(set(wanted).difference(running), ABSENT)
+        for uuid in set(states).intersection(running).difference(in_flight):
+            known = self._known(glances.get(uuid), errors.get(uuid),
+                                *states[uuid])
+            if known is not None:
+                seen[uuid] = known
+        seen.update(self.observe_each(
+            set(running).difference(seen), timeout,
+            deadline - time.monotonic()))
+        return seen
+
+    @staticmethod
+    def _known(glance, error, state, reason, persistent):
+        """What is known of a domain that has no job, or whose monitor hangs.
+
+        :returns: an :class:`Observation`, or None when the domain has to be
+            asked closely
+        """
+        known = Observation(present=True, state=state, reason=reason,
+                            persistent=persistent)
+        if glance is None:
+            return None if state not in OFF else dataclasses.replace(
+                known, job=DomainJob(), block_jobs=())
+        if glance.idle:
+            return dataclasses.replace(
+                known, job=DomainJob(), block_jobs=(), disks=glance.disks)
+        if isinstance(error, workers.CallTimeout):
+            # a second question would wait as the first one does
+            return dataclasses.replace(
+                known, disks=glance.disks, trouble=str(error))
+        return None
+
+    def _listing(self):
+        """{UUID: whether it runs} of all domains."""
+        with self._connections.lend() as connection:
+            return {domain.UUIDString(): domain.ID() >= 0
+                    for domain in connection.listAllDomains(0)}
+
+    def _states(self):
+        with self._connections.lend() as connection:
+            return looks.states(connection)
 
     def abort(self, uuid, timeout):
         """Abort the domain job of a domain, and see it gone.

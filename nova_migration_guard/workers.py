@@ -21,9 +21,9 @@ Under eventlet ``threading`` is patched, and these are green threads whose
 libvirt calls Nova's connection hands to a native thread.
 """
 
+import collections
 import threading
 import time
-import typing
 
 
 class CallTimeout(Exception):
@@ -59,6 +59,89 @@ class _Call(object):
         if self._error is not None:
             raise self._error
         return self._result
+
+
+class _Round(object):
+    """Calls that are made side by side, by as many threads as there are.
+
+    Iterated over by each of the threads, it gives every key to one of them.
+    """
+
+    def __init__(self, keys, function):
+        self._function = function
+        self._waiting = collections.deque(keys)
+        self._begun = {}
+        self._results = {}
+        self._errors = {}
+        self._moved = threading.Condition()
+        self._last = time.monotonic()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self._moved:
+            if not self._waiting:
+                raise StopIteration
+            key = self._waiting.popleft()
+            self._begun[key] = self._last = time.monotonic()
+            return key
+
+    def make(self, key):
+        """Make one call, and note what came of it."""
+        try:
+            result = self._function(key)
+        except Exception as e:
+            self.ended(key, error=e)
+        else:
+            self.ended(key, result)
+
+    def ended(self, key, result=None, error=None):
+        with self._moved:
+            if self._begun.pop(key, None) is None:
+                return
+            if error is None:
+                self._results[key] = result
+            else:
+                self._errors[key] = error
+            if not self._begun:
+                self._moved.notify_all()
+
+    def needs_worker(self):
+        """Whether a call waits for a thread."""
+        return bool(self._waiting)
+
+    def patience(self, timeout):
+        """Seconds to wait for another thread, from now on.
+
+        While one call is made after the other there is no need for it.
+        """
+        return self._last + timeout - time.monotonic()
+
+    def end(self, timeout, deadline):
+        """Wait for the calls that were begun.
+
+        :param timeout: seconds to wait for one of them
+        :param deadline: until when to wait for all of them
+        :returns: what :meth:`Workers.call_each` returns
+        """
+        with self._moved:
+            while self._begun or self._waiting:
+                now = time.monotonic()
+                wait = min(deadline, max(
+                    list(self._begun.values()) or [self._last]) +
+                    timeout) - now
+                if wait <= 0:
+                    break
+                self._moved.wait(wait)
+            for key in self._waiting:
+                self._errors[key] = CallTimeout(
+                    'every worker waits for a call that hangs')
+            self._waiting.clear()
+            for key in self._begun:
+                self._errors[key] = CallTimeout('no answer in time')
+            self._begun.clear()
+            return self._results, self._errors
 
 
 class Workers(object):
@@ -108,29 +191,42 @@ class Workers(object):
         """Run ``function(key)`` for every key, side by side.
 
         :param keys: what the calls are about, each once
-        :param timeout: seconds to wait for one of them
+        :param timeout: seconds to wait for one of them, and for a worker
+            that is free
         :param budget: seconds to wait for all of them together
         :returns: ({key: result}, {key: exception}); a key whose call is late
             is in the second with a :class:`CallTimeout`, and its call goes on
         """
+        round_ = _Round(keys, function)
         deadline = time.monotonic() + budget
-        calls, results = {}, {}
-        errors: typing.Dict[typing.Hashable, Exception] = {}
-        for key in keys:
-            try:
-                calls[key] = self._start(
-                    key, min(timeout, deadline - time.monotonic()),
-                    lambda key=key: function(key))
-            except CallTimeout as e:
-                errors[key] = e
-        # all of them run by now: one more timeout is enough for each
-        deadline = min(deadline, time.monotonic() + timeout)
-        for key, call in calls.items():
-            if not call.wait(deadline - time.monotonic()):
-                errors[key] = CallTimeout('no answer in time')
+        while round_.needs_worker():
+            wait = min(round_.patience(timeout),
+                       deadline - time.monotonic())
+            if not self._slots.acquire(timeout=max(0, wait)):
+                if (time.monotonic() >= deadline or
+                        round_.patience(timeout) <= 0):
+                    break
                 continue
-            try:
-                results[key] = call.outcome()
-            except Exception as e:
-                errors[key] = e
-        return results, errors
+            thread = threading.Thread(target=self._work, args=(round_,),
+                                      name='migration-guard')
+            thread.daemon = True
+            thread.start()
+        return round_.end(timeout, deadline)
+
+    def _work(self, round_):
+        """Make one call after the other, in one thread."""
+        try:
+            for key in round_:
+                with self._lock:
+                    if key in self._running:
+                        round_.ended(key, error=CallTimeout(
+                            'an earlier call has not returned'))
+                        continue
+                    self._running[key] = time.monotonic()
+                try:
+                    round_.make(key)
+                finally:
+                    with self._lock:
+                        self._running.pop(key, None)
+        finally:
+            self._slots.release()

@@ -14,11 +14,17 @@
 
 Stock beside guarded in one process, turn and turn about, so that both meet
 the same machine. Queries are counted; of times only the ratio says anything,
-for the database is SQLite in memory and no message leaves the process.
+for the database is SQLite in memory and no message leaves the process. What
+concerns libvirt or the disk is measured on real ones, beside the least that
+it can cost there.
 ``tools/benchmark`` runs these, and prints the tables.
 
 =============  ==============================================================
 ``audits``     one resource audit of a host, by the number of its instances
+``starts``     one start of nova-compute, by the number of its instances
+``listing``    what a start asks of a real libvirt, beside a bare loop
+``journals``   what a live migration waits for the journal, beside an fsync
+``region``     a model of 10,000 hosts that are restarted at once
 ``measuring``  pairs of runs, and what comes of them
 =============  ==============================================================
 """

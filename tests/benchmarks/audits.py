@@ -19,14 +19,12 @@ and how often each audit is run.
 import os
 from unittest import mock
 
-from oslo_utils import uuidutils
-
 from nova.compute import resource_tracker
 from nova import context as nova_context
-from nova import objects
 
 from tests.benchmarks import measuring
 from tests.functional import cloud
+from tests.functional import instances
 from tests.functional.interleavings import database
 from tests.functional import properties
 from tests.functional import queries
@@ -46,7 +44,7 @@ WRAPPED = ('_update_usage_from_instances', '_update_usage_from_migrations',
 QUERIES = 1
 
 
-class Audits(cloud.CloudTestCase):
+class Audits(instances.Instances, cloud.CloudTestCase):
 
     def setUp(self):
         super(Audits, self).setUp()
@@ -54,27 +52,6 @@ class Audits(cloud.CloudTestCase):
         self.queries = self.useFixture(queries.Queries(
             database.cell_manager(self)))
         self.tracker = self.processes['host-a'].manager.rt
-
-    def _add(self, count):
-        """Write instances of the host down; no guest runs."""
-        cell = self.cell_mappings['cell1']
-        node = {}
-        if 'compute_id' in objects.Instance.fields:
-            node['compute_id'] = self.tracker.compute_nodes['host-a'].id
-        flavor = objects.Flavor.get_by_name(
-            nova_context.get_admin_context(), 'm1.tiny')
-        with nova_context.target_cell(
-                nova_context.get_admin_context(), cell) as context:
-            for _ in range(count):
-                objects.Instance(
-                    context, uuid=uuidutils.generate_uuid(), host='host-a',
-                    node='host-a', flavor=flavor, vm_state='active',
-                    task_state=None, project_id='project', user_id='user',
-                    memory_mb=flavor.memory_mb, vcpus=flavor.vcpus,
-                    root_gb=flavor.root_gb, ephemeral_gb=0,
-                    instance_type_id=flavor.id, system_metadata={},
-                    numa_topology=None, old_flavor=None, new_flavor=None,
-                    **node).create()
 
     def _guarded(self):
         self.tracker.update_available_resource(
@@ -112,7 +89,7 @@ class Audits(cloud.CloudTestCase):
     def test_audit(self):
         there = 0
         for size in SIZES:
-            self._add(size - there)
+            self.add_instances(size - there, 'host-a', running=False)
             there = size
             # neither is the first to meet these instances, or saves what
             # they have changed

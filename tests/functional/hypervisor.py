@@ -147,6 +147,8 @@ class Hypervisor(object):
         self.before = collections.defaultdict(list)
         #: the same, called after it
         self.after = collections.defaultdict(list)
+        #: {method: how often any client has called it}
+        self.calls = collections.Counter()
         self._numbers = {}
 
     # ---- what abortJob does

@@ -72,6 +72,7 @@ class LibvirtClient(object):
         :param uuid: the domain that it is about, or None
         """
         self.process.live_or_hang()
+        self.hypervisor.calls[name] += 1
         if self._hanging:
             self.hypervisor.slowed.append(name)
         for hook in list(self.hypervisor.before[name]):
@@ -103,13 +104,26 @@ class LibvirtClient(object):
         return self.call('lookupByName', None, look_up)
 
     def listAllDomains(self, flags=0):
-        # 1: VIR_CONNECT_LIST_DOMAINS_ACTIVE, 2: ..._INACTIVE
+        # 1: VIR_CONNECT_LIST_DOMAINS_ACTIVE, 2: ..._INACTIVE,
+        # 4: ..._PERSISTENT, 8: ..._TRANSIENT
         def list_all():
-            wanted = flags & 3 or 3
+            wanted, kept = flags & 3 or 3, flags & 12 or 12
             return [self._wrap(domain) for domain in
                     list(self.hypervisor.domains.values())
-                    if wanted & (1 if domain.active else 2)]
+                    if wanted & (1 if domain.active else 2) and
+                    kept & (4 if domain.persistent else 8)]
         return self.call('listAllDomains', None, list_all)
+
+    def getAllDomainStats(self, stats=0, flags=0):
+        # 1: VIR_DOMAIN_STATS_STATE
+        def states():
+            found = []
+            for domain in list(self.hypervisor.domains.values()):
+                state, reason = domain.state_and_reason
+                found.append((self._wrap(domain), {
+                    'state.state': state, 'state.reason': reason}))
+            return found
+        return self.call('getAllDomainStats', None, states)
 
     def defineXML(self, xml):
         return self.call('defineXML', None, lambda: self._wrap(
@@ -139,6 +153,11 @@ class ClientDomain(object):
 
     def UUIDString(self):
         return self._uuid
+
+    def ID(self):
+        # the real one remembers it, and asks nobody
+        domain = self._client.hypervisor.domains.get(self._uuid)
+        return -1 if domain is None else domain.ID()
 
     def __getattr__(self, name):
         if name.startswith('_'):

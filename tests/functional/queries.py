@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How often an audit asks Nova's database."""
+"""How often an audit, or anything else, asks Nova's database."""
 
 import functools
 import threading
@@ -21,6 +21,43 @@ import sqlalchemy.event
 from nova.compute import resource_tracker
 
 from tests.functional import releases
+
+
+def _functions(module):
+    """The functions of Nova's database API: [(name, function)]."""
+    return [(name, function) for name, function in list(vars(module).items())
+            if callable(function) and not name.startswith('_') and
+            getattr(function, '__module__', None) == module.__name__ and
+            not isinstance(function, type)]
+
+
+class Calls(fixtures.Fixture):
+    """Notes the queries of all threads, while it is in use."""
+
+    def __init__(self):
+        super(Calls, self).__init__()
+        #: names of the functions of Nova's database API
+        self.names = []
+        self._inside = threading.local()
+
+    def _setUp(self):
+        module = releases.database_api()
+        for name, function in _functions(module):
+            self.useFixture(fixtures.MockPatchObject(
+                module, name, self._noting(name, function)))
+
+    def _noting(self, name, function):
+        @functools.wraps(function)
+        def query(*args, **kwargs):
+            if getattr(self._inside, 'one', False):
+                return function(*args, **kwargs)
+            self.names.append(name)
+            self._inside.one = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._inside.one = False
+        return query
 
 
 class Queries(fixtures.Fixture):
@@ -43,12 +80,9 @@ class Queries(fixtures.Fixture):
 
     def _setUp(self):
         module = releases.database_api()
-        for name, function in list(vars(module).items()):
-            if callable(function) and not name.startswith('_') and (
-                    getattr(function, '__module__', None) ==
-                    module.__name__) and not isinstance(function, type):
-                self.useFixture(fixtures.MockPatchObject(
-                    module, name, self._counting(function)))
+        for name, function in _functions(module):
+            self.useFixture(fixtures.MockPatchObject(
+                module, name, self._counting(function)))
         self._measure(resource_tracker.ResourceTracker,
                       '_update_available_resource', self._audit)
         engine = self._manager.writer.get_engine()

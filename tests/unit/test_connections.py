@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import fixtures
 from oslotest import base
 
 from nova_migration_guard import connections
@@ -63,6 +64,7 @@ class ConnectionsTestCase(base.BaseTestCase):
         self.assertIsNot(seen[0], self.lend())
 
     def test_libvirtd_was_restarted(self):
+        self.useFixture(fixtures.MockPatchObject(connections, 'IDLE', 0))
         first = self.lend()
         first.broken = True
         second = self.lend()

@@ -46,7 +46,7 @@ class Domain(object):
         self.answers = dict(
             {'state': [1, 1], 'isPersistent': 1, 'isActive': 1,
              'XMLDesc': XML, 'jobStats': {'type': 0}, 'blockJobInfo': {},
-             'abortJob': 0, 'suspend': 0}, **answers)
+             'abortJob': 0, 'suspend': 0, 'ID': 1}, **answers)
 
     def __getattr__(self, name):
         def answer(*args):

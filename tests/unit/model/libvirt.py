@@ -49,7 +49,18 @@ class Connection(object):
 
     def listAllDomains(self, flags):
         self._process.call()
-        return [self] if self._here() else []
+        # the domain is never transient
+        return [self] if self._here() and not flags else []
+
+    def getAllDomainStats(self, stats):
+        self._process.call()
+        if not self._here():
+            return []
+        state, reason = self.state(0)
+        return [(self, {'state.state': state, 'state.reason': reason})]
+
+    def ID(self):
+        return -1 if self._here() == 'off' else 1
 
     def lookupByUUIDString(self, uuid):
         self._process.call()
