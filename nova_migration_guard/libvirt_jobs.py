@@ -47,6 +47,8 @@ POLL_INTERVAL = 0.1
 
 # What this module's callers say it with.
 NO_DOMAIN = looks.NO_DOMAIN
+OPERATION_INVALID = looks.OPERATION_INVALID
+OPERATION_UNSUPPORTED = looks.OPERATION_UNSUPPORTED
 State = observation.State
 PausedReason = observation.PausedReason
 ShutoffReason = observation.ShutoffReason
