@@ -102,6 +102,12 @@ class Lab(operations.Operations):
         return self.wait_until(lambda: self.migrations(server)[before:],
                                server, 'has a record of the migration')[0]
 
+    def abort_migration(self, server):
+        """Ask for an abort of a server's newest live migration."""
+        progress.say('abort the migration of %s' % server)
+        self.parts.nova.call('DELETE', '/servers/%s/migrations/%d' % (
+            server, self.migrations(server)[-1].id))
+
     def delete(self, server):
         """Delete a server, and wait until Nova has no such server."""
         progress.say('delete %s' % server)
