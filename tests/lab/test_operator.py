@@ -35,6 +35,7 @@ class OperatorTestCase(migration.MigrationTestCase):
     def setUp(self):
         super(OperatorTestCase, self).setUp()
         self.transcript = []
+        self.numbers = self.lab.parts.settings.compute_path / 'guard.prom'
 
     # ---- the transcript
 
@@ -89,8 +90,7 @@ class OperatorTestCase(migration.MigrationTestCase):
         options = {section: dict(values)
                    for section, values in base.OPTIONS.items()}
         options.setdefault('migration_guard', {}).update({
-            'mode': mode, 'metrics_file':
-                self.lab.parts.settings.compute_path / 'guard.prom'})
+            'mode': mode, 'metrics_file': str(self.numbers)})
         self.say('[migration_guard] mode = %s; nova-compute is started' %
                  mode)
         self.lab.configure_computes(True, options)
@@ -143,8 +143,7 @@ class OperatorTestCase(migration.MigrationTestCase):
         self.logged()
         self.command('held', 'list', '-f', 'csv')
         numbers = self.lab.hosts['host-a'].machine.run(
-            'grep', '-v', '#',
-            self.lab.parts.settings.compute_path / 'guard.prom')
+            'grep', '-v', '#', self.numbers)
         self.say('# grep -v "#" guard.prom\n' + numbers)
         self.assertIn('settled_total{verdict="roll_back"} 1', numbers)
         self.say('nova-compute is started on host-b')
