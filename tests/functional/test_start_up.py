@@ -188,10 +188,14 @@ class StartUp(StartUpTestCase):
         self._set_record('running (post-copy)')
         self.restart_compute('host-a')
         self._job_must_be_looked_after(job, IDLE_OVER_JOB)
-        self._must_be_held()
+        # it is seen through, and the API refuses actions meanwhile
+        self.assertEqual(('active', 'migrating', 'host-a'),
+                         self.nova_says(self.server), self._seen())
         self.assertEqual([], self.a.aborts)
         self.assertTrue(job.running)
         job.complete()
+        self.wait_until(
+            lambda: not self.nova_says(self.server).task_state, self._seen)
         self._must_run_on_b_alone()
 
 
