@@ -50,7 +50,8 @@ def for_ruling(uuid, known, ruling):
     :returns: a list of sentences
     """
     if ruling.verdict is not verdict.Verdict.HOLD:
-        return [_WAIT]
+        return ['Nothing has to be done: nova-compute does this by itself, at '
+                'the latest when it starts.']
     virsh = 'virsh domjobinfo %s; virsh domstate %s --reason' % (uuid, uuid)
     if known.job is facts.Job.UNKNOWN:
         return ['libvirt, or the QEMU of the guest, does not answer: look '

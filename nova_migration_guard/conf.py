@@ -81,6 +81,13 @@ guest.
 Look after live migrations that an earlier nova-compute left unfinished.
 """),
     cfg.BoolOpt(
+        'block_jobs',
+        default=True,
+        help="""
+Look after live snapshots, volume swaps and assisted volume snapshots as well.
+Has no effect while ``startup_guard`` is false.
+"""),
+    cfg.BoolOpt(
         'resource_guard',
         default=True,
         help="""

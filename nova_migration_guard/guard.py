@@ -156,7 +156,8 @@ class Guard(object):
         """The journal: ({uuid: migration}, {uuid: [block operation]})."""
         blocks: typing.Dict[str, list] = {}
         try:
-            for entry in self._journal.block_operations():
+            for entry in (self._journal.block_operations()
+                          if self._options.block_jobs else ()):
                 blocks.setdefault(entry.instance, []).append(entry)
             return self._journal.entries(), blocks
         except journal.JournalError as e:
@@ -193,7 +194,8 @@ class Guard(object):
         """The block jobs of a domain that are not Nova's to be reported."""
         if instance is None:
             return observation.block_jobs or ()
-        if self._options.foreign_block_jobs == 'abort':
+        if (self._options.foreign_block_jobs == 'abort' or
+                not self._options.block_jobs):
             return ()
         return self._settler.know_blocks(
             instance, observation, entries, True).foreign_jobs
@@ -285,6 +287,7 @@ class Guard(object):
     def _adopt(self, uuid, ruling):
         self._let_go(uuid)
         self._adopted.add(uuid)
+        self._records.show_adopted(uuid)
         LOG.info('Adopted: %s.', ruling.reason, instance_uuid=uuid)
         try:
             self._adoptions.begin(uuid, ruling)
@@ -297,6 +300,7 @@ class Guard(object):
         if ended:
             self._ended_where(uuid).add(uuid)
         self._adopted.discard(uuid)
+        self._records.hide_adopted(uuid)
         if ended:
             self._initialise(uuid, self._skipped.pop(uuid, None))
 
@@ -314,6 +318,7 @@ class Guard(object):
         self.held.pop(uuid, None)
         self._settler.forget(uuid)
         self._records.remove(uuid)
+        metrics.gauge('held', len(self.held))
 
     def _release(self, uuid, ruling):
         self._let_go(uuid)
@@ -323,7 +328,6 @@ class Guard(object):
             self._judged.add(uuid)
         LOG.info('Settled: %s.', ruling.reason, instance_uuid=uuid)
         metrics.count('settled_total', verdict=ruling.verdict.name.lower())
-        metrics.gauge('held', len(self.held))
 
     def delete(self, context, instance, bdms, delete):
         """Delete a held instance: settle it first, and delete it where it is.
@@ -381,7 +385,7 @@ class Guard(object):
 
     def start_settler(self):
         """Settle what is held, in the background, until :meth:`stop`."""
-        self._records.keep_only(set(self.held))
+        self._records.keep_only(set(self.held), self._adopted)
         self._records.show_running()
         thread = threading.Thread(target=self._run, name='migration-guard')
         thread.daemon = True

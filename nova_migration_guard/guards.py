@@ -37,6 +37,17 @@ def for_manager(manager):
     return _guards.get(manager)
 
 
+def blocks_of(manager):
+    """What tracks the block operations of a ComputeManager, or None.
+
+    :param manager: a ``nova.compute.manager.ComputeManager``
+    """
+    found = _guards.get(manager)
+    if found is None or not CONF.migration_guard.block_jobs:
+        return None
+    return found.blocks
+
+
 def by_host():
     """The guards of this process, as pairs of a host's name and its guard."""
     return [(manager.host, found) for manager, found in

@@ -39,6 +39,8 @@ LOG = logging.getLogger(__name__)
 VERSION = 1
 
 FOLDER = 'held'
+#: Beside it, an empty file for each migration that was taken over.
+ADOPTED = 'adopted'
 ENDING = '.json'
 
 # Locked by a guarded nova-compute as long as it lives. The kernel unlocks it
@@ -270,16 +272,42 @@ class Records(object):
                 LOG.warning('The commands still show the instance as held: '
                             '%s', e, instance_uuid=uuid)
 
-    def keep_only(self, uuids):
+    def show_adopted(self, uuid):
+        """Show the commands that this process controls an earlier one's job.
+
+        :param uuid: the instance's UUID
+        """
+        folder = os.path.join(self._parent, ADOPTED)
+        try:
+            durable.make_folder(self._parent)
+            durable.make_folder(folder)
+            open(os.path.join(folder, uuid + ENDING), 'w').close()
+        except OSError as e:
+            LOG.warning('The commands cannot see that its migration is '
+                        'adopted: %s', e, instance_uuid=uuid)
+
+    def hide_adopted(self, uuid):
+        """Show the commands that the migration has ended."""
+        try:
+            os.unlink(os.path.join(self._parent, ADOPTED, uuid + ENDING))
+        except OSError:
+            # the commands ask libvirt for the job first
+            pass
+
+    def keep_only(self, uuids, adopted=()):
         """Remove the records of all instances but some.
 
         :param uuids: of those that are held
+        :param adopted: of those whose migration is adopted
         """
-        try:
-            names = os.listdir(self._folder)
-        except OSError:
-            return
-        for name in names:
-            uuid, ending = os.path.splitext(name)
-            if ending == ENDING and uuid not in uuids:
-                self.remove(uuid)
+        for folder, kept, remove in (
+                (FOLDER, uuids, self.remove),
+                (ADOPTED, adopted, self.hide_adopted)):
+            try:
+                names = os.listdir(os.path.join(self._parent, folder))
+            except OSError:
+                continue
+            for name in names:
+                uuid, ending = os.path.splitext(name)
+                if ending == ENDING and uuid not in kept:
+                    remove(uuid)

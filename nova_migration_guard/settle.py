@@ -119,6 +119,8 @@ class Settler(object):
         :param known: a :class:`nova_migration_guard.block_verdict.Known`
         :returns: a :class:`nova_migration_guard.verdict.Ruling`
         """
+        if not self._parts.options.block_jobs:
+            return verdict.Ruling(Verdict.LEAVE, 'block_jobs is off')
         return block_verdict.judge(
             known, self._parts.options.foreign_block_jobs == 'abort')
 
@@ -165,6 +167,8 @@ class Settler(object):
 
         :param ruling: what to return when there are none
         """
+        if not self._parts.options.block_jobs:
+            return ruling
         running = self._running(uuid)
         entries = self._parts.journal.block_operations(uuid)
         # one can have ended, or begun, since

@@ -156,6 +156,12 @@ class Host(object):
                 uuid, file.fault))
         return file.content if file else None
 
+    def adopted(self):
+        """The UUIDs of the instances whose migration was taken over."""
+        with self._reading():
+            return {name[:-len(held.ENDING)]
+                    for name in self._names(held.ADOPTED)}
+
     def nova_compute_runs(self):
         """Tell whether a guarded nova-compute runs."""
         with self._reading():

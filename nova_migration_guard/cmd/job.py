@@ -65,7 +65,7 @@ def owner(entry, record, runs, adopted=False):
     :param runs: whether a guarded nova-compute runs
     :param adopted: whether it controls a job that an earlier one has started
     """
-    if adopted and runs:
+    if adopted and runs and record is None:
         return ADOPTED
     if record is not None and record.facts is not None:
         return UNOWNED if entry or record.facts.job_is_novas else FOREIGN
@@ -103,6 +103,7 @@ class ListJobs(lister.Lister):
                          if file.content is not None]
         self._records = {file.name: file.content for file in host.held()}
         self._runs = host.nova_compute_runs()
+        self._adopted = host.adopted()
         rows = []
         for uuid, observation in seen.items():
             rows.extend(self._rows(uuid, observation))
@@ -127,7 +128,8 @@ class ListJobs(lister.Lister):
         if direction == 'in':
             whose = SOURCE
         elif direction == 'out':
-            whose = owner(entry, self._records.get(uuid), self._runs)
+            whose = owner(entry, self._records.get(uuid), self._runs,
+                          uuid in self._adopted)
         else:
             whose = FOREIGN
         return (uuid, kind, direction, '', _phase(seen),

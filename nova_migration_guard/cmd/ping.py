@@ -10,12 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Asks another host's nova-compute for a sign of life, over Nova's RPC.
+"""Asks another host for a sign of life: its nova-compute, or its libvirt.
 
-With the transport of nova.conf; no credentials of the API are needed.
+Over Nova's RPC, with the transport of nova.conf, and over the URI of live
+migration; no credentials of the API are needed.
 """
 
 import oslo_messaging
+
+from nova_migration_guard.cmd import settings
+from nova_migration_guard import workers
 
 # Nova's own: the exchange, and the interface that each of its services has.
 EXCHANGE = 'nova'
@@ -41,6 +45,25 @@ def ping(conf, peer):
                        oslo_messaging.RPCClient)
         make(transport, target, timeout=(
             conf.migration_guard.call_timeout)).call({}, 'ping', arg='')
+    except Exception as e:
+        return str(e) or type(e).__name__
+    return None
+
+
+def ping_libvirt(conf, peer):
+    """Ask a libvirt. Raises nothing.
+
+    :param conf: an ``oslo_config.cfg.ConfigOpts``
+    :param peer: the host's name
+    :returns: why there is no answer, or None
+    """
+    def ask():
+        import libvirt
+        libvirt.openReadOnly(settings.peer_uri(conf, peer)).close()
+
+    try:
+        workers.Workers(1).call(
+            peer, conf.migration_guard.call_timeout, ask)
     except Exception as e:
         return str(e) or type(e).__name__
     return None

@@ -56,6 +56,8 @@ def make():
     conf.register_opts([
         cfg.StrOpt('virt_type', default='kvm'),
         cfg.StrOpt('connection_uri', default=''),
+        cfg.StrOpt('live_migration_uri'),
+        cfg.StrOpt('live_migration_scheme'),
         cfg.StrOpt('snapshots_directory',
                    default='$instances_path/snapshots')], group='libvirt')
     guard_conf.register_opts(conf)
@@ -98,6 +100,17 @@ def load(files=None, folders=None):
             '--config-file.')
     guard_conf.replace_bad_values(conf)
     return conf
+
+
+def peer_uri(conf, peer):
+    """The URI by which live migration reaches another host's libvirt.
+
+    :param peer: the host's name
+    """
+    if conf.libvirt.live_migration_uri:
+        return conf.libvirt.live_migration_uri % peer
+    return 'qemu+%s://%s/system' % (
+        conf.libvirt.live_migration_scheme or 'tcp', peer)
 
 
 def libvirt_uri(conf):

@@ -169,11 +169,15 @@ class Checks(upgradecheck.UpgradeCommands):
         if not peers:
             return Result(Code.SUCCESS, 'none to ask; name one by --peer')
         said = {peer: ping.ping(self._conf, peer) for peer in sorted(peers)}
-        silent = ['%s: %s' % (peer, why) for peer, why in said.items() if why]
-        if silent:
-            return Result(Code.FAILURE, 'no answer over RPC: %s' %
-                          '; '.join(silent))
-        return Result(Code.SUCCESS, ', '.join(said))
+        silent = {peer: why for peer, why in said.items() if why}
+        if not silent:
+            return Result(Code.SUCCESS, ', '.join(said))
+        also = {peer: ping.ping_libvirt(self._conf, peer) for peer in silent}
+        return Result(
+            Code.FAILURE if any(also.values()) else Code.WARNING,
+            '; '.join('%s over RPC: %s, libvirt: %s' % (
+                peer, why, also[peer] or 'answers')
+                for peer, why in silent.items()))
 
     _upgrade_checks = (
         ('Nova', _nova), ('Options', _options), ('Journal', _journal),

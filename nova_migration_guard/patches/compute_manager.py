@@ -133,10 +133,10 @@ def _swap_volume(wrapped, manager, args, kwargs):
                   new_attachment_id):
         return instance, old_volume_id
 
-    guardian = guards.for_manager(manager)
-    if guardian is None:
+    blocks = guards.blocks_of(manager)
+    if blocks is None:
         return wrapped(*args, **kwargs)
-    return guardian.blocks.swap(
+    return blocks.swap(
         *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
 
 
@@ -150,9 +150,9 @@ def _begin_swap(wrapped, manager, args, kwargs):
                 context, instance, bdm, old_volume_id, new_volume, resize_to,
                 new_attachment_id, is_cinder_migration)
 
-    guardian = guards.for_manager(manager)
-    if guardian is not None:
-        guardian.blocks.swap_begins(*arguments(*args, **kwargs))
+    blocks = guards.blocks_of(manager)
+    if blocks is not None:
+        blocks.swap_begins(*arguments(*args, **kwargs))
     return wrapped(*args, **kwargs)
 
 

@@ -28,6 +28,11 @@ def _guard_of(driver):
     return None if manager is None else guards.for_manager(manager)
 
 
+def _blocks_of(driver):
+    manager = getattr(driver.virtapi, '_compute', None)
+    return None if manager is None else guards.blocks_of(manager)
+
+
 def _live_migration(wrapped, driver, args, kwargs):
     """Write down what the destination has prepared."""
     def arguments(context, instance, dest, post_method, recover_method,
@@ -100,10 +105,10 @@ def _snapshot(wrapped, driver, args, kwargs):
     def arguments(context, instance, image_id, update_task_state):
         return context, instance, image_id
 
-    guardian = _guard_of(driver)
-    if guardian is None:
+    blocks = _blocks_of(driver)
+    if blocks is None:
         return wrapped(*args, **kwargs)
-    return guardian.blocks.snapshot(
+    return blocks.snapshot(
         *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
 
 
@@ -113,9 +118,9 @@ def _live_snapshot(wrapped, driver, args, kwargs):
                   **kwargs):
         return instance, disk_path, out_path
 
-    guardian = _guard_of(driver)
-    if guardian is not None:
-        guardian.blocks.copies_into(*arguments(*args, **kwargs))
+    blocks = _blocks_of(driver)
+    if blocks is not None:
+        blocks.copies_into(*arguments(*args, **kwargs))
     return wrapped(*args, **kwargs)
 
 
@@ -124,11 +129,11 @@ def _set_quiesced(wrapped, driver, args, kwargs):
     def arguments(context, instance, image_meta, quiesced):
         return instance, quiesced
 
-    guardian = _guard_of(driver)
-    if guardian is not None:
+    blocks = _blocks_of(driver)
+    if blocks is not None:
         instance, quiesced = arguments(*args, **kwargs)
         if quiesced:
-            guardian.blocks.freezes(instance)
+            blocks.freezes(instance)
     return wrapped(*args, **kwargs)
 
 
@@ -139,9 +144,9 @@ def _swap_volume(wrapped, driver, args, kwargs):
         return (instance, mountpoint.rpartition('/')[2], old_connection_info,
                 new_connection_info)
 
-    guardian = _guard_of(driver)
-    if guardian is not None:
-        guardian.blocks.swap_connects(*arguments(*args, **kwargs))
+    blocks = _blocks_of(driver)
+    if blocks is not None:
+        blocks.swap_connects(*arguments(*args, **kwargs))
     return wrapped(*args, **kwargs)
 
 
@@ -151,11 +156,11 @@ def _copy_volume(wrapped, driver, args, kwargs):
     Nova hands the first three arguments over by position on every release,
     under names that differ.
     """
-    guardian = _guard_of(driver)
-    if guardian is None:
+    blocks = _blocks_of(driver)
+    if blocks is None:
         return wrapped(*args, **kwargs)
     guest, dev, conf = args[:3]
-    return guardian.blocks.swap_copies(
+    return blocks.swap_copies(
         guest, dev, conf.source_path or conf.source_name,
         lambda watched: wrapped(watched, *args[1:], **kwargs))
 
@@ -165,10 +170,10 @@ def _volume_snapshot_create(wrapped, driver, args, kwargs):
     def arguments(context, instance, volume_id, create_info):
         return context, instance, volume_id, create_info
 
-    guardian = _guard_of(driver)
-    if guardian is None:
+    blocks = _blocks_of(driver)
+    if blocks is None:
         return wrapped(*args, **kwargs)
-    return guardian.blocks.volume_snapshot_create(
+    return blocks.volume_snapshot_create(
         *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
 
 
@@ -177,10 +182,10 @@ def _volume_snapshot_delete(wrapped, driver, args, kwargs):
     def arguments(context, instance, volume_id, snapshot_id, delete_info):
         return context, instance, volume_id, snapshot_id, delete_info
 
-    guardian = _guard_of(driver)
-    if guardian is None:
+    blocks = _blocks_of(driver)
+    if blocks is None:
         return wrapped(*args, **kwargs)
-    return guardian.blocks.volume_snapshot_delete(
+    return blocks.volume_snapshot_delete(
         *arguments(*args, **kwargs), run=lambda: wrapped(*args, **kwargs))
 
 

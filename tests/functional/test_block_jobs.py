@@ -91,6 +91,17 @@ class LiveSnapshot(disk_operations.LiveSnapshotTestCase):
         self.assertIsNone(self.image())
 
     @properties.guarded
+    def test_switched_off(self):
+        """Nothing is written down, and a start leaves all to Nova."""
+        self.flags(block_jobs=False, group='migration_guard')
+        self.begin()
+        self.assertEqual([], self.journaled('host-a'))
+        self.kill_compute('host-a')
+        self.start_compute('host-a')
+        self.assertEqual({}, self.held('host-a'))
+        self.assertIsNotNone(self.domain.block_jobs.get('vda'))
+
+    @properties.guarded
     def test_abort_does_not_work(self):
         """It is held, says why, and is settled when the abort works."""
         self.begin()

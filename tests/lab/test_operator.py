@@ -18,6 +18,7 @@ are written, for the administration guide.
 
 import os
 import pathlib
+import re
 import subprocess
 
 from tests.lab import base
@@ -35,6 +36,7 @@ class OperatorTestCase(migration.MigrationTestCase):
     def setUp(self):
         super(OperatorTestCase, self).setUp()
         self.transcript = []
+        self.known = {self.server}
         self.numbers = self.lab.parts.settings.compute_path / 'guard.prom'
 
     # ---- the transcript
@@ -46,9 +48,11 @@ class OperatorTestCase(migration.MigrationTestCase):
     def write(self):
         path = os.environ.get('NOVA_LAB_TRANSCRIPT')
         if path:
-            pathlib.Path(path).write_text(
-                '\n'.join(self.transcript).replace(
-                    self.server, 'SERVER') + '\n')
+            text = re.sub('patched: .*', 'patched: ...',
+                          '\n'.join(self.transcript))
+            for server in self.known:
+                text = text.replace(server, 'SERVER')
+            pathlib.Path(path).write_text(text + '\n')
 
     def command(self, *argv, **options):
         """Run a command on host-a.
@@ -67,7 +71,7 @@ class OperatorTestCase(migration.MigrationTestCase):
             list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, universal_newlines=True, timeout=120,
             env=dict(os.environ, PYTHONPATH=str(lab_settings.TOP),
-                     COLUMNS='100'))
+                     CLIFF_MAX_TERM_WIDTH='100'))
         self.say('# nova-migration-guard%s %s' % (
             '-status' if program == 'status' else '', ' '.join(argv)))
         self.say(done.stdout)
@@ -104,6 +108,7 @@ class OperatorTestCase(migration.MigrationTestCase):
         self._forget(self.server)
         self.configure('enforce')
         self.server = self.boot('host-a')
+        self.known.add(self.server)
         self._enforce()
 
     def _report(self):

@@ -35,8 +35,7 @@ UUID = two_hosts.UUID
 def options():
     return types.SimpleNamespace(
         mode='enforce', on_restart='abort', libvirt_workers=4,
-        foreign_block_jobs='report',
-        abort_timeout=1,
+        foreign_block_jobs='report', block_jobs=True, abort_timeout=1,
         startup_timeout=10, call_timeout=5, settle_interval=3600,
         settle_interval_max=3600, journal_dir='', journal_required=True,
         peer_libvirt=False)

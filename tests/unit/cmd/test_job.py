@@ -64,6 +64,16 @@ class JobListTestCase(base.CommandTestCase):
             7, 'completed', base.HOST, 'host-b', 1.0),))
         self.assertEqual('foreign', self.row()[-1])
 
+    def test_adopted_migration(self):
+        self.add(jobStats=OUT)
+        self.journal.begin(base.entry())
+        self.records.show_adopted(base.UUID)
+        self.assertEqual('unowned', self.row()[-1])
+        self.records.show_running()
+        self.assertEqual('adopted', self.row()[-1])
+        self.records.hide_adopted(base.UUID)
+        self.assertEqual('nova', self.row()[-1])
+
     def test_post_copy(self):
         self.add(jobStats=OUT, state=[3, 12])
         self.journal.begin(base.entry())

@@ -38,6 +38,9 @@ class StatusTestCase(base.CommandTestCase):
         self.useFixture(fixtures.MockPatchObject(
             ping, 'ping', lambda conf, peer: (
                 self.asked.append(peer) or self.silent.get(peer))))
+        self.uris = []
+        self.libvirt.module.openReadOnly = lambda uri: (
+            self.uris.append(uri) or self.libvirt.open(uri))
         # the temporary folder of tests is often one
         self.useFixture(fixtures.MockPatchObject(
             status, '_FORGETFUL', ()))
@@ -125,7 +128,15 @@ class StatusTestCase(base.CommandTestCase):
         self.must_be('Peers', SUCCESS, 'host-b, host-c', '--peer', 'host-c')
         self.assertEqual({'host-b', 'host-c'}, set(self.asked))
         self.silent['host-b'] = 'timed out'
-        self.must_be('Peers', FAILURE, 'host-b: timed out')
+        self.must_be('Peers', WARNING,
+                     'host-b over RPC: timed out, libvirt: answers')
+        self.assertIn('qemu+tcp://host-b/system', self.uris)
+        self.config.write_text(
+            self.config.read_text() +
+            '[libvirt]\nlive_migration_uri = qemu+tls://%s/system\n')
+        self.libvirt.error = test_libvirt_jobs.Error(38)
+        self.must_be('Peers', FAILURE, 'libvirt: libvirt error 38')
+        self.assertIn('qemu+tls://host-b/system', self.uris)
 
     def test_table(self):
         stdout = io.StringIO()
