@@ -218,6 +218,17 @@ class Steps(object):
                 self._monitor(host, 'block-job-set-speed',
                               device=job['device'], speed=speed << 20)
 
+    def slow_block_job(self, host):
+        """Let the guest's block job take minutes; False while there is none.
+
+        A copy takes parts of a second: nothing else is asked before.
+        """
+        jobs = self._monitor(host, 'query-block-jobs')
+        for job in jobs:
+            self._monitor(host, 'block-job-set-speed', device=job['device'],
+                          speed=SLOW << 20)
+        return bool(jobs)
+
     def _monitor(self, host, command, **arguments):
         """What the guest's QEMU answers; nothing when it refuses."""
         said = self.virsh(host, 'qemu-monitor-command', self.server.id,

@@ -48,9 +48,8 @@ def interrupted_snapshot(steps):
     name = 'scenario-%s' % uuid.uuid4()
     steps.fill_disk()
     steps.create_image(name)
-    steps.wait_until(lambda: steps.block_job(first) is not None,
-                     'its disk is copied', interval=0.02)
-    steps.set_speed(scenario_steps.SLOW)
+    steps.wait_until(lambda: steps.slow_block_job(first),
+                     'its disk is copied', interval=0)
     steps.cloud.say('kill nova-compute on %s' % first)
     steps.cloud.kill_compute(first)
     if (steps.block_job(first) or 100) >= 100:
