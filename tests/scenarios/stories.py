@@ -52,7 +52,8 @@ def interrupted_snapshot(steps):
                      'its disk is copied', interval=0)
     steps.cloud.say('kill nova-compute on %s' % first)
     steps.cloud.kill_compute(first)
-    if (steps.block_job(first) or 100) >= 100:
+    percent = steps.block_job(first)
+    if percent is None or percent >= 100:
         raise clouds.TooLate('no block job was left on %s' % first)
     steps.start_compute()
     steps.wait_until(lambda: steps.nova_says() == ('active', None, first),
