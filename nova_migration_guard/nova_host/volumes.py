@@ -91,7 +91,7 @@ class Volumes(object):
         :param uuid: the instance's UUID
         :param sources: {volume ID: its ``nova.objects.BlockDeviceMapping`` on
             the host that has the guest}
-        :returns: a list of their IDs; to 24.x, which do not ask Cinder for
+        :returns: a list of their IDs; to 27.x, which do not ask Cinder for
             the attachments of a volume, none
         :raises Exception: when Cinder does not answer
         """
