@@ -45,7 +45,6 @@ class GuardedTestCase(migration.MigrationTestCase):
         self.wait_until_settled('host-b')
         self.must_be_as_any_other_server()
 
-    @base.in_ci(base.FULL)
     def test_killed(self):
         self.finish_while_down(signal.SIGKILL)
 

@@ -52,7 +52,6 @@ class GuardedTestCase(LiveSnapshot):
 
     guard = True
 
-    @base.in_ci(base.FULL)
     def test_killed(self):
         self.begin()
         before = self.lab.state(self.server, 'in mid copy')

@@ -16,6 +16,7 @@ from tests.lab import base
 from tests.lab import scenario_cloud
 from tests.scenarios import __main__ as command
 from tests.scenarios import cloud
+from tests.scenarios import steps
 from tests.scenarios import stories
 
 
@@ -30,9 +31,13 @@ class LateCloud(scenario_cloud.LabCloud):
 
 class ScenarioTestCase(base.LabTestCase):
 
+    #: Seconds for what the lab does.
+    patience = steps.PATIENCE
+
     def tell(self, name):
         self.addCleanup(self._forget_all)
-        stories.tell(name, scenario_cloud.LabCloud(self.lab))
+        stories.tell(name, scenario_cloud.LabCloud(self.lab),
+                     patience=self.patience)
 
     def _forget_all(self):
         self.lab.mend()
@@ -46,13 +51,16 @@ class GuardedTestCase(ScenarioTestCase):
     guard = True
 
     @base.in_ci(base.LIGHT)
+    @base.in_ci(base.FULL)
     def test_restart_in_live_migration(self):
         self.tell('restart-in-live-migration')
 
     @base.in_ci(base.LIGHT)
+    @base.in_ci(base.FULL)
     def test_migration_ends_while_down(self):
         self.tell('migration-ends-while-down')
 
+    @base.in_ci(base.FULL)
     def test_interrupted_snapshot(self):
         self.tell('interrupted-snapshot')
 
@@ -67,18 +75,23 @@ class StockTestCase(ScenarioTestCase):
     """One is broken, and the scenario says so."""
 
     guard = False
+    #: What does not come need not be waited for that long.
+    patience = 120
 
     def must_be_broken(self, name, how):
         error = self.assertRaises(cloud.Violation, self.tell, name)
         self.assertIn(how, str(error))
 
+    @base.in_ci(base.FULL)
     def test_restart_in_live_migration(self):
         self.must_be_broken('restart-in-live-migration', '')
 
+    @base.in_ci(base.FULL)
     def test_migration_ends_while_down(self):
         self.must_be_broken('migration-ends-while-down',
                             'it is idle on host-b')
 
+    @base.in_ci(base.FULL)
     def test_interrupted_snapshot(self):
         self.must_be_broken('interrupted-snapshot',
                             'no block job is left behind an idle guest')

@@ -41,22 +41,26 @@ class Steps(object):
     """The steps of one guest's scenario.
 
     :param cloud: a :class:`tests.scenarios.cloud.Cloud`
+    :param patience: seconds for what it does
     """
 
-    def __init__(self, cloud):
+    def __init__(self, cloud, patience=PATIENCE):
         self.cloud = cloud
+        self.patience = patience
         self.compute = cloud.connection.compute
         self.compute.default_microversion = MICROVERSION
         self.server = None
 
     # ---- waiting and judging
 
-    def wait_until(self, predicate, what, timeout=PATIENCE, interval=0.5):
+    def wait_until(self, predicate, what, timeout=None, interval=0.5):
         """Wait until something is true.
 
+        :param timeout: seconds; by default the patience with the cloud
         :returns: what the predicate returned
         :raises Violation: it is not true in time
         """
+        timeout = timeout or self.patience
         end = time.monotonic() + timeout
         while True:
             found = predicate()

@@ -72,15 +72,16 @@ STORIES = {story.__name__.replace('_', '-'): story for story in (
     interrupted_snapshot)}
 
 
-def tell(name, cloud):
+def tell(name, cloud, **options):
     """Run one scenario, and delete its guest.
 
     :param name: of :data:`STORIES`
     :param cloud: a :class:`tests.scenarios.cloud.Cloud`
+    :param options: of :class:`tests.scenarios.steps.Steps`
     :raises tests.scenarios.cloud.Violation: a rule is broken
     :raises tests.scenarios.cloud.TooLate: nothing was shown
     """
-    steps = scenario_steps.Steps(cloud)
+    steps = scenario_steps.Steps(cloud, **options)
     try:
         steps.boot()
         STORIES[name](steps)
