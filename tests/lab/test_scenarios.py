@@ -50,12 +50,10 @@ class GuardedTestCase(ScenarioTestCase):
 
     guard = True
 
-    @base.in_ci(base.LIGHT)
     @base.in_ci(base.FULL)
     def test_restart_in_live_migration(self):
         self.tell('restart-in-live-migration')
 
-    @base.in_ci(base.LIGHT)
     @base.in_ci(base.FULL)
     def test_migration_ends_while_down(self):
         self.tell('migration-ends-while-down')
