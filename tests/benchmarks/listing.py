@@ -72,15 +72,17 @@ class Listing(base.TestCase):
     def _bare(self):
         """The same calls one after the other, and nothing else."""
         for domain in self.connection.listAllDomains(0):
+            domain = self.connection.lookupByUUIDString(domain.UUIDString())
             domain.XMLDesc(0)
             domain.jobStats(0)
-            domain.state(0)
-            domain.isPersistent()
             domain.blockJobInfo('vda', 0)
+        self.connection.listAllDomains(
+            libvirt.VIR_CONNECT_LIST_DOMAINS_TRANSIENT)
+        self.connection.getAllDomainStats(libvirt.VIR_DOMAIN_STATS_STATE)
 
     def _guard(self):
-        seen = self.jobs.observe_each(
-            self.jobs.domains(TIMEOUT), TIMEOUT, BUDGET)
+        """As a start does of domains with which nothing was begun."""
+        seen = self.jobs.survey((), set(), TIMEOUT, BUDGET)
         self.jobs.rest()
         self.assertEqual(DOMAINS, len(seen))
         return seen
