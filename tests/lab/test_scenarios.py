@@ -82,7 +82,8 @@ class StockTestCase(ScenarioTestCase):
 
     @base.in_ci(base.FULL)
     def test_restart_in_live_migration(self):
-        self.must_be_broken('restart-in-live-migration', '')
+        self.must_be_broken('restart-in-live-migration',
+                            'Placement has it on host-a')
 
     @base.in_ci(base.FULL)
     def test_migration_ends_while_down(self):

@@ -24,7 +24,7 @@ def restart_in_live_migration(steps):
     steps.begin_migration()
     steps.kill_compute_in_flight()
     steps.start_compute()
-    steps.must_be_settled_on(first, 'cancelled')
+    steps.must_be_settled_on(first, 'cancelled', 'failed', 'error')
     steps.must_migrate_to(third)
     steps.must_migrate_to(second)
 
