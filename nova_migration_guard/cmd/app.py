@@ -87,7 +87,10 @@ class GuardApp(app.App):
             self.options.config_file, self.options.config_dir))
 
     def clean_up(self, cmd, result, err):
-        if err is not None:
+        if err is not None and isinstance(err.__cause__, SystemExit):
+            # cliff 3.x turns what argparse ends with into an error
+            self.code = errors.USAGE
+        elif err is not None:
             self.code = getattr(err, 'code', errors.FAILED)
 
 
